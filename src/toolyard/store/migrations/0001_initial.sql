@@ -10,7 +10,8 @@ CREATE TABLE calls (
   origin TEXT NOT NULL,
   server TEXT,
   state TEXT NOT NULL,
-  arguments TEXT NOT NULL,
+  arguments TEXT,
+  arguments_ref TEXT,
   result TEXT,
   result_ref TEXT,
   preview TEXT,
@@ -31,6 +32,9 @@ CREATE INDEX calls_created ON calls (created DESC, rid DESC);
 CREATE INDEX calls_tool ON calls (tool, created DESC);
 CREATE INDEX calls_open ON calls (created) WHERE state IN ('PENDING', 'PROCESSING');
 CREATE UNIQUE INDEX calls_idempotency ON calls (principal, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- Calls the text index met before they had ended: it comes back to them.
+CREATE TABLE calls_to_index (rid {bigint} PRIMARY KEY);
 
 CREATE TABLE providers (
   id TEXT PRIMARY KEY,
@@ -66,6 +70,7 @@ CREATE TABLE api_keys (
   last_used {double},
   revoked {double}
 );
+CREATE UNIQUE INDEX api_keys_live_name ON api_keys (name) WHERE revoked IS NULL;
 
 CREATE TABLE login_links (
   token_hash TEXT PRIMARY KEY,

@@ -1,0 +1,1 @@
+"""Durable work and events. So far: the in-process event bus."""
