@@ -1,0 +1,375 @@
+"""The SQLite engine: one writer thread with group commit, and a few readers beside it.
+
+The writer takes one function, then whatever else is queued (at most 256), and commits them together, each in its own
+savepoint: one fsync pays for all, and a function that fails takes only its own changes back. Waiters are woken after
+COMMIT, never before. Promised for one process on a local disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TypeVar, cast
+
+from toolyard.core.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
+from toolyard.store.base import Connection, SqlValue
+from toolyard.store.jobs import Job, JobQueue, Outcome, Waiter, closed, refuse_the_rest, resolve
+from toolyard.store.lock import ProcessLock
+from toolyard.store.migrate import Migration, migrate, packaged_migrations
+
+T = TypeVar("T")
+
+LARGEST_BATCH = 256
+READERS = 2
+CHECKPOINT_PAGES = 4000
+"""16 MB of log between checkpoints: four times SQLite's own, for fewer pauses."""
+CHECKED_AT_START = 64 * 2**20
+"""Files up to this size are checked whole at start; a larger one would make the start slow."""
+
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+    sqlite3.SQLITE_BUSY: "another process holds it locked",
+    sqlite3.SQLITE_LOCKED: "another process holds it locked",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+    sqlite3.SQLITE_READONLY: "it is read-only",
+    sqlite3.SQLITE_PERM: "access is not permitted",
+    sqlite3.SQLITE_NOMEM: "there is no memory left",
+}
+_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID}
+
+
+class SqliteConnection:
+    """`Connection` over one `sqlite3` connection; its cursors are `Rows` as they are."""
+
+    dialect = "sqlite"
+    __slots__ = ("_execute", "_location", "raw")
+
+    def __init__(self, raw: sqlite3.Connection, location: str) -> None:
+        self.raw = raw
+        self._execute = raw.execute
+        self._location = location
+
+    def execute(self, sql: str, *parameters: SqlValue) -> sqlite3.Cursor:
+        try:
+            return self._execute(sql, parameters)
+        except sqlite3.Error as error:
+            raise translated(error, self._location) from error
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[SqlValue]]) -> None:
+        try:
+            self.raw.executemany(sql, rows)
+        except sqlite3.Error as error:
+            raise translated(error, self._location) from error
+
+    def now(self) -> float:
+        return time.time()
+
+
+class SqliteStore:
+    """`Store` over one file. `max_bytes` limits its size (for tests of a full disk)."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self, path: Path, *, migrations: Sequence[Migration] | None = None, max_bytes: int | None = None
+    ) -> None:
+        self._path = path
+        self._migrations = packaged_migrations("sqlite") if migrations is None else migrations
+        self._max_bytes = max_bytes
+        self._lock = ProcessLock(path)
+        self._open = False
+        self._writes: JobQueue = SimpleQueue()
+        self._reads: JobQueue = SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self._readers: list[threading.Thread] = []
+
+    @property
+    def location(self) -> str:
+        return str(self._path)
+
+    async def start(self) -> None:
+        """
+        Raises:
+            StoreUnavailable: another process has the file, or it cannot be opened.
+            StoreCorrupt: it is damaged, or no database.
+            StoreTooNew: a newer Toolyard wrote it.
+        """
+        writer = await asyncio.to_thread(self._open_file)
+        self._writer = threading.Thread(target=self._write_loop, args=(writer,), name="store-writer", daemon=True)
+        self._readers = [
+            threading.Thread(target=self._read_loop, name=f"store-reader-{number}", daemon=True)
+            for number in range(READERS)
+        ]
+        self._open = True
+        for thread in (self._writer, *self._readers):
+            thread.start()
+
+    async def tx(self, fn: Callable[[Connection], T]) -> T:
+        """Carried out even when the caller is cancelled while it waits."""
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if not self._open:
+            raise closed(self.location)
+        self._writes.put((fn, cast("Waiter", waiter)))
+        return await waiter
+
+    def submit(self, fn: Callable[[Connection], object]) -> None:
+        if not self._open:
+            raise closed(self.location)
+        self._writes.put((fn, None))
+
+    async def flush(self) -> None:
+        await self.tx(_nothing)  # the queue is in order
+
+    async def read(self, fn: Callable[[Connection], T]) -> T:
+        """All statements of `fn` see the same state of the database."""
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if not self._open:
+            raise closed(self.location)
+        self._reads.put((fn, cast("Waiter", waiter)))
+        return await waiter
+
+    async def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        await asyncio.to_thread(self._stop)
+
+    def _stop(self) -> None:
+        for _ in self._readers:
+            self._reads.put(None)
+        for reader in self._readers:
+            reader.join()
+        self._writes.put(None)
+        if self._writer is not None:
+            self._writer.join()  # last, so that its closing folds the log into the file
+        refuse_the_rest(self._reads, self.location)
+        refuse_the_rest(self._writes, self.location)
+        self._lock.release()
+
+    # -- opening ------------------------------------------------------------------------------------------------------
+
+    def _open_file(self) -> sqlite3.Connection:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except OSError as error:
+            raise StoreUnavailable(
+                f"The database {self._path} cannot be opened: {error.strerror}.",
+                suggestion="Give --database a path in a folder that this account may write to.",
+            ) from error
+        try:
+            with contextlib.suppress(OSError):  # SQLite names the reason better
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            return self._checked_and_migrated()
+        except sqlite3.Error as error:
+            self._lock.release()
+            raise translated(error, self.location) from error
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _checked_and_migrated(self) -> sqlite3.Connection:
+        raw = self._connect()
+        try:
+            if self._path.stat().st_size <= CHECKED_AT_START:
+                verdict = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
+                if verdict != "ok":
+                    raise _corrupt(self.location, str(verdict))
+            self._refuse_a_foreign_file(raw)
+            if self._max_bytes is not None:
+                page_size = int(raw.execute("PRAGMA page_size").fetchone()[0])
+                raw.execute(f"PRAGMA max_page_count = {self._max_bytes // page_size}")
+            raw.execute("BEGIN IMMEDIATE")
+            migrate(
+                SqliteConnection(raw, self.location),
+                self._migrations,
+                run=lambda script: _run_script(raw, script),
+                location=self.location,
+            )
+            raw.execute("COMMIT")
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _refuse_a_foreign_file(self, raw: sqlite3.Connection) -> None:
+        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "schema_versions" not in tables:
+            raise StoreError(
+                f"The file {self._path} is another program's SQLite database.",
+                suggestion="Give --database a new path.",
+            )
+
+    def _connect(self) -> sqlite3.Connection:
+        raw = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5.0
+        )
+        try:
+            raw.execute("PRAGMA journal_mode = wal")
+            raw.execute("PRAGMA synchronous = full")
+            raw.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            raw.execute("PRAGMA journal_size_limit = 67108864")
+            raw.execute("PRAGMA foreign_keys = on")
+            if sys.platform == "darwin":
+                raw.execute("PRAGMA fullfsync = on")
+                raw.execute("PRAGMA checkpoint_fullfsync = on")
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    # -- the writer thread --------------------------------------------------------------------------------------------
+
+    def _write_loop(self, raw: sqlite3.Connection) -> None:
+        connection = SqliteConnection(raw, self.location)
+        running = True
+        while running:
+            job = self._writes.get()
+            if job is None:
+                break
+            batch, running = self._with_whatever_waits(job)
+            self._commit_together(connection, batch)
+        raw.close()
+
+    def _with_whatever_waits(self, first: Job) -> tuple[list[Job], bool]:
+        batch = [first]
+        take = self._writes.get_nowait
+        while len(batch) < LARGEST_BATCH:
+            try:
+                job = take()
+            except Empty:
+                break
+            if job is None:
+                return batch, False
+            batch.append(job)
+        return batch, True
+
+    def _commit_together(self, connection: SqliteConnection, batch: list[Job]) -> None:
+        """When the transaction as a whole fails, each function gets its own: one of them may be too large for what is
+        left of the disk, and all are safe to run again."""
+        try:
+            outcomes = self._attempt(connection, batch)
+        except sqlite3.Error as error:
+            if len(batch) > 1:
+                for job in batch:
+                    self._commit_together(connection, [job])
+                return
+            outcomes = [(batch[0], None, translated(error, self.location))]
+        resolve(outcomes)
+
+    def _attempt(self, connection: SqliteConnection, batch: list[Job]) -> list[Outcome]:
+        """
+        Raises:
+            sqlite3.Error: BEGIN or COMMIT failed, or SQLite gave up the whole transaction on the way.
+        """
+        raw = connection.raw
+        execute = raw.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            outcomes = [_in_savepoint(connection, job) for job in batch]
+            execute("COMMIT")
+        except sqlite3.Error:
+            if raw.in_transaction:
+                raw.rollback()
+            raise
+        return outcomes
+
+    # -- the reader threads -------------------------------------------------------------------------------------------
+
+    def _read_loop(self) -> None:
+        raw = self._connect()
+        raw.execute("PRAGMA query_only = on")
+        connection = SqliteConnection(raw, self.location)
+        while (job := self._reads.get()) is not None:
+            resolve([self._read_one(connection, job)])
+        raw.close()
+
+    def _read_one(self, connection: SqliteConnection, job: Job) -> Outcome:
+        try:
+            connection.raw.execute("BEGIN")
+            return job, job[0](connection), None
+        except sqlite3.Error as error:
+            return job, None, translated(error, self.location)
+        except BaseException as error:  # noqa: BLE001 - whatever it raised is the caller's
+            return job, None, error
+        finally:
+            if connection.raw.in_transaction:
+                connection.raw.rollback()
+
+
+def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
+    """
+    Raises:
+        sqlite3.Error: the whole transaction is gone (a full disk does that).
+    """
+    execute = connection.raw.execute
+    execute("SAVEPOINT one")
+    try:
+        value = job[0](connection)
+    except BaseException as error:  # whatever it raised is its caller's
+        if not connection.raw.in_transaction:
+            raise _cause(error) from error
+        execute("ROLLBACK TO one")
+        execute("RELEASE one")
+        if isinstance(error, sqlite3.Error):
+            return job, None, translated(error, "the database")
+        return job, None, error
+    execute("RELEASE one")
+    return job, value, None
+
+
+def _cause(error: BaseException) -> sqlite3.Error:
+    cause = error if isinstance(error, sqlite3.Error) else error.__cause__
+    return cause if isinstance(cause, sqlite3.Error) else sqlite3.OperationalError(str(error))
+
+
+def _nothing(_: Connection) -> None:
+    return None
+
+
+def _run_script(raw: sqlite3.Connection, script: str) -> None:
+    """Statement by statement: `executescript` would commit the open transaction first."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            raw.execute(statement)
+            statement = ""
+    if statement.strip():
+        raw.execute(statement)
+
+
+def translated(error: sqlite3.Error, location: str) -> Exception:
+    """The error of our tree for one of SQLite's, with what to do."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(code, int):
+        return StoreError(f"The statement was refused: {error}.")
+    primary = code & 0xFF
+    if primary in _CORRUPT:
+        return _corrupt(location, str(error))
+    if code in _UNIQUE:
+        return Conflict(f"A row with the same key is already there: {error}.")
+    reason = _UNAVAILABLE.get(primary)
+    if reason is None:
+        return StoreError(f"The statement was refused: {error}.")
+    return StoreUnavailable(
+        f"The database {location} is not available: {reason} ({error}).",
+        suggestion="Nothing of this change was written. Free the disk or the file, then try again.",
+    )
+
+
+def _corrupt(location: str, detail: str) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"The database {location} is damaged or no SQLite database: {detail}.",
+        suggestion="Put back a backup, or move the file away to begin with an empty database.",
+    )
