@@ -101,3 +101,8 @@ CREATE TABLE values_kept (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL
 );
+
+CREATE TABLE ended_sessions (
+  digest TEXT PRIMARY KEY,
+  expires {double} NOT NULL
+);
