@@ -104,5 +104,7 @@ CREATE TABLE values_kept (
 
 CREATE TABLE ended_sessions (
   digest TEXT PRIMARY KEY,
+  ended {double} NOT NULL,
   expires {double} NOT NULL
 );
+CREATE INDEX ended_sessions_ended ON ended_sessions (ended);
