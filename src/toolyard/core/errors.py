@@ -107,6 +107,13 @@ class CallError(ToolyardError):
         self.code = code
 
 
+class Unreachable(CallError):
+    """The provider itself failed (refused, lost, no answer), not its tool. The supervisor's breaker counts these."""
+
+    def __init__(self, message: str, *, suggestion: str | None = None) -> None:
+        super().__init__(ErrorCode.UPSTREAM, message, suggestion=suggestion)
+
+
 class ProviderError(ToolyardError):
     """A provider cannot be started, listed or reached."""
 
