@@ -1,0 +1,1 @@
+"""Which tools does this request need? The protocol; the engine behind it is imported with the first search."""
