@@ -24,8 +24,8 @@ from toolyard.store.postgres_worker import Worker
 
 T = TypeVar("T")
 
-WRITERS = 6
-READERS = 3
+WRITERS = 10
+READERS = 2
 LARGEST_GROUP = 128
 PATIENCE = 10.0
 """Seconds that a caller waits for a lost database before it gets `StoreUnavailable`."""
@@ -129,9 +129,10 @@ class PostgresStore:
         try:
             self._check_server(raw)
             connection = PostgresConnection(raw, self.location)
+            connection.begin()
             connection.execute("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
             migrate(connection, self._migrations, run=lambda script: _run_script(raw, script), location=self.location)
-            raw.commit()
+            connection.commit()
         except psycopg.Error as error:
             raise translated(error, self.location) from error
         finally:

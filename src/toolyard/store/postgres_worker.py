@@ -109,6 +109,10 @@ class Worker:
         """
         connection = PostgresConnection(raw, self._address.shown)
         outcomes: list[Outcome] = []
+        try:
+            connection.begin(read_only=self._read_only)
+        except psycopg.Error as error:
+            raise _Lost from error
         for job in batch:
             try:
                 outcomes.append((job, job[0](connection), None))
@@ -117,7 +121,7 @@ class Worker:
             if connection.failure is not None or outcomes[-1][2] is not None:
                 return self._failed(connection, outcomes, alone=len(batch) == 1)
         try:
-            raw.commit()
+            connection.commit()
         except psycopg.Error as error:
             connection.failure = error
             return self._failed(connection, [(batch[0], None, None)], alone=len(batch) == 1)
@@ -128,7 +132,7 @@ class Worker:
         if failure is not None and is_lost(connection.raw, failure):
             raise _Lost from failure
         try:
-            connection.raw.rollback()
+            connection.rollback()
         except psycopg.Error as error:
             raise _Lost from error
         if failure is not None and is_retried(failure):
@@ -151,7 +155,7 @@ class Worker:
         pause = FIRST_PAUSE
         while self._raw is None:
             try:
-                self._raw = self._address.connect(read_only=self._read_only)
+                self._raw = self._address.connect()
             except psycopg.Error as error:
                 now = time.monotonic()
                 self._lost_since = self._lost_since or now

@@ -91,11 +91,14 @@ CREATE TABLE idempotency (
   principal TEXT NOT NULL,
   key TEXT NOT NULL,
   request_hash TEXT NOT NULL,
+  owner TEXT NOT NULL,
   status {bigint},
+  headers TEXT,
   body TEXT,
   expires {double} NOT NULL,
   PRIMARY KEY (principal, key)
 );
+CREATE INDEX idempotency_expires ON idempotency (expires);
 
 CREATE TABLE values_kept (
   name TEXT PRIMARY KEY,
