@@ -1,0 +1,188 @@
+"""Step 7: every call on record, durably, before its result is acknowledged (a read-only call's record may follow)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from toolyard.calls.shape import Shaped
+from toolyard.core.call import CallFailure, CallRequest, CallState
+from toolyard.core.clock import Clock
+from toolyard.core.errors import Conflict
+from toolyard.core.json import JsonObject, sha256
+from toolyard.core.record import CallRecord
+from toolyard.store import calls as rows
+from toolyard.store.base import Connection, Store
+from toolyard.store.blobs import Blobs
+
+LARGEST_IN_ROW = 16 * 1024
+"""Bytes of JSON kept in the row itself; what is larger becomes a blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What is known of a call before it runs. Times are epoch seconds."""
+
+    request: CallRequest
+    arguments: bytes
+    arguments_ref: str | None
+    request_hash: str | None
+    created: float
+
+    @property
+    def blob_prefix(self) -> str:
+        return blob_prefix(self.request.call_id, self.created)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a call ended, as it goes on record."""
+
+    state: CallState
+    started: float | None = None
+    encoded: bytes | None = None
+    """The whole result, as the tool gave it."""
+    preview: str | None = None
+    tokens: int | None = None
+    failure: CallFailure | None = None
+    details: JsonObject | None = None
+
+    @staticmethod
+    def of_result(shaped: Shaped, failure: CallFailure | None, started: float) -> Ending:
+        return Ending(
+            state=CallState.ERROR if failure else CallState.COMPLETE,
+            started=started,
+            encoded=shaped.encoded,
+            preview=shaped.preview,
+            tokens=shaped.tokens,
+            failure=failure,
+            details=shaped.result.details,
+        )
+
+    @staticmethod
+    def of_failure(failure: CallFailure, started: float | None) -> Ending:
+        return Ending(state=CallState.ERROR, started=started, failure=failure)
+
+
+class Recorder:
+    """Writes the audit log."""
+
+    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._clock = clock
+
+    async def open(self, request: CallRequest, arguments: bytes) -> Opening:
+        """
+        Raises:
+            StoreUnavailable: large arguments could not be kept, so nothing may run.
+        """
+        created = self._clock.now()
+        arguments_ref: str | None = None
+        if len(arguments) > LARGEST_IN_ROW:
+            arguments_ref = f"{blob_prefix(request.call_id, created)}-arguments.json"
+            await self._blobs.put(arguments_ref, arguments)
+        keyed = request.idempotency_key is not None
+        return Opening(
+            request=request,
+            arguments=arguments,
+            arguments_ref=arguments_ref,
+            request_hash=sha256([request.tool, request.arguments]) if keyed else None,
+            created=created,
+        )
+
+    async def begin(self, opening: Opening, started: float) -> CallRecord | None:
+        """Put a call on disk as PROCESSING; or the earlier call that used its idempotency key.
+
+        Raises:
+            Conflict: the key was used for another tool or other arguments.
+            StoreUnavailable: it could not be written, so nothing may run.
+        """
+        record = _record(opening, Ending(CallState.PROCESSING, started=started), finished=None)
+        earlier = await self._store.tx(partial(_insert_or_find, record))
+        if earlier is not None and earlier.request_hash != opening.request_hash:
+            raise Conflict(
+                f"The idempotency key {opening.request.idempotency_key!r} was used for another call.",
+                suggestion="Use a new key for a new call.",
+            )
+        return earlier
+
+    async def end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool = False) -> CallRecord:
+        """Put the end of a call on record. `begun`: its row exists. `follow`: do not wait for the disk."""
+        result_ref: str | None = None
+        if ending.encoded is not None and len(ending.encoded) > LARGEST_IN_ROW:
+            result_ref = f"{opening.blob_prefix}-result.json"
+            await self._blobs.put(result_ref, ending.encoded)
+        record = _record(opening, ending, finished=self._clock.now(), result_ref=result_ref)
+        write = partial(_settle if begun else _insert, record)
+        if follow:
+            self._store.submit(write)
+        else:
+            await self._store.tx(write)
+        return record
+
+    def end_soon(self, opening: Opening, ending: Ending, *, begun: bool) -> None:
+        """For a call whose task is being cancelled and may not wait."""
+        record = _record(opening, ending, finished=self._clock.now())
+        self._store.submit(partial(_settle if begun else _insert, record))
+
+    async def keep_images(self, shaped: Shaped) -> None:
+        for image in shaped.images:
+            await self._blobs.put(image.name, image.data)
+
+
+def blob_prefix(call_id: str, created: float) -> str:
+    """`calls/2026-11-20/call_abc`: retention deletes by day."""
+    return f"calls/{time.strftime('%Y-%m-%d', time.gmtime(created))}/{call_id}"
+
+
+def scoped_key(request: CallRequest) -> str | None:
+    """An idempotency key belongs to one principal, and never meets another's."""
+    if request.idempotency_key is None:
+        return None
+    return f"{request.principal.kind}:{request.principal.id}|{request.idempotency_key}"
+
+
+def _record(opening: Opening, ending: Ending, *, finished: float | None, result_ref: str | None = None) -> CallRecord:
+    request, failure, encoded = opening.request, ending.failure, ending.encoded
+    return CallRecord(
+        id=request.call_id,
+        tool=request.tool[:600],
+        principal=request.principal.label,
+        origin=request.origin,
+        server=request.server,
+        state=ending.state,
+        arguments=None if opening.arguments_ref else opening.arguments.decode(),
+        arguments_ref=opening.arguments_ref,
+        result=encoded.decode() if encoded is not None and result_ref is None else None,
+        result_ref=result_ref,
+        preview=ending.preview,
+        error=failure.message if failure else None,
+        error_code=failure.code if failure else None,
+        suggestion=failure.suggestion if failure else None,
+        details=ending.details,
+        idempotency_key=scoped_key(request),
+        request_hash=opening.request_hash,
+        created=opening.created,
+        started=ending.started,
+        finished=finished,
+        input_bytes=len(opening.arguments),
+        output_bytes=None if encoded is None else len(encoded),
+        tokens=ending.tokens,
+    )
+
+
+def _insert(record: CallRecord, c: Connection) -> None:
+    rows.insert(c, record)
+
+
+def _settle(record: CallRecord, c: Connection) -> None:
+    rows.settle(c, record)
+
+
+def _insert_or_find(record: CallRecord, c: Connection) -> CallRecord | None:
+    if rows.insert(c, record) or record.idempotency_key is None:
+        return None
+    earlier = rows.by_idempotency_key(c, record.principal, record.idempotency_key)
+    return None if earlier is not None and earlier.id == record.id else earlier

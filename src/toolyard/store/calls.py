@@ -1,0 +1,269 @@
+"""Rows of `calls`: written by the record step, read by the audit log."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import cast
+
+import orjson
+
+from toolyard.core.call import CallState, Origin
+from toolyard.core.errors import BadInput, ErrorCode
+from toolyard.core.json import JsonObject
+from toolyard.core.record import CallFilter, CallRecord, MinuteCount, ToolMetrics
+from toolyard.store.base import Connection, Row, SqlValue
+from toolyard.store.call_texts import matching
+
+_COLUMNS = (
+    "id, tool, principal, origin, server, state, arguments, arguments_ref, result, result_ref, preview, error, "
+    "error_code, suggestion, details, idempotency_key, request_hash, created, started, finished, input_bytes, "
+    "output_bytes, tokens"
+)
+_INSERT = f"INSERT INTO calls (namespace, {_COLUMNS}) VALUES ({', '.join('?' * 24)}) ON CONFLICT DO NOTHING"  # noqa: S608
+_SETTLE = (
+    "UPDATE calls SET state = ?, result = ?, result_ref = ?, preview = ?, error = ?, error_code = ?, suggestion = ?, "
+    "details = ?, finished = ?, output_bytes = ?, tokens = ? WHERE id = ? AND state IN ('PENDING', 'PROCESSING')"
+)
+
+
+def insert(c: Connection, record: CallRecord) -> bool:
+    """Put a call on record; False when its id or its idempotency key is there already."""
+    return c.execute(_INSERT, *_values(record)).rowcount == 1
+
+
+def settle(c: Connection, record: CallRecord) -> bool:
+    """Move an open call to its end; False when it had ended already."""
+    return (
+        c.execute(
+            _SETTLE,
+            record.state.value,
+            record.result,
+            record.result_ref,
+            record.preview,
+            record.error,
+            record.error_code.value if record.error_code else None,
+            record.suggestion,
+            _details(record),
+            record.finished,
+            record.output_bytes,
+            record.tokens,
+            record.id,
+        ).rowcount
+        == 1
+    )
+
+
+def get(c: Connection, call_id: str) -> CallRecord | None:
+    row = c.execute(f"SELECT {_COLUMNS} FROM calls WHERE id = ?", call_id).fetchone()  # noqa: S608
+    return _record(row) if row else None
+
+
+def by_idempotency_key(c: Connection, principal: str, key: str) -> CallRecord | None:
+    row = c.execute(
+        f"SELECT {_COLUMNS} FROM calls WHERE principal = ? AND idempotency_key = ?",  # noqa: S608
+        principal,
+        key,
+    ).fetchone()
+    return _record(row) if row else None
+
+
+def page(
+    c: Connection, wanted: CallFilter, *, limit: int, cursor: str | None = None
+) -> tuple[list[CallRecord], str | None]:
+    """Newest first, `limit` at a time.
+
+    Raises:
+        BadInput: the cursor is not one of ours.
+    """
+    where, values = _where(c, wanted)
+    if cursor is not None:
+        created, rid = _read_cursor(cursor)
+        where.append("(created < ? OR (created = ? AND rid < ?))")
+        values += [created, created, rid]
+    clause = f"WHERE {' AND '.join(where)}" if where else ""
+    rows = c.execute(
+        f"SELECT {_COLUMNS}, rid FROM calls {clause} ORDER BY created DESC, rid DESC LIMIT ?",  # noqa: S608
+        *values,
+        limit + 1,
+    ).fetchall()
+    records = [_record(row) for row in rows[:limit]]
+    more = len(rows) > limit
+    return records, _write_cursor(records[-1].created, cast("int", rows[limit - 1][-1])) if more else None
+
+
+def interrupt_open(c: Connection, now: float) -> int:
+    """Settle what a node left open when it died: the outcome of these calls is not known."""
+    return c.execute(
+        "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "
+        "WHERE state IN ('PENDING', 'PROCESSING')",
+        ErrorCode.INTERRUPTED.value,
+        "Toolyard stopped while this call was running; whether it took effect is not known.",
+        "Check its effect before calling again.",
+        now,
+    ).rowcount
+
+
+def delete_before(c: Connection, limit: float, *, at_most: int = 500) -> int:
+    """Delete up to `at_most` ended calls that are older than `limit`; returns how many went."""
+    rows = c.execute(
+        "SELECT rid FROM calls WHERE created < ? AND state IN ('COMPLETE', 'ERROR') ORDER BY created LIMIT ?",
+        limit,
+        at_most,
+    ).fetchall()
+    key = "rowid" if c.dialect == "sqlite" else "rid"
+    for (rid,) in rows:
+        c.execute(f"DELETE FROM call_texts WHERE {key} = ?", rid)  # noqa: S608
+        c.execute("DELETE FROM calls_to_index WHERE rid = ?", rid)
+        c.execute("DELETE FROM calls WHERE rid = ?", rid)
+    return len(rows)
+
+
+def tool_metrics(c: Connection, since: float) -> list[ToolMetrics]:
+    """Per tool, busiest first; percentiles by nearest rank over executed calls."""
+    rows = c.execute(
+        """
+        WITH timed AS (
+          SELECT tool, (finished - started) * 1000.0 AS ms,
+                 ROW_NUMBER() OVER (PARTITION BY tool ORDER BY finished - started) AS nth,
+                 COUNT(*) OVER (PARTITION BY tool) AS n
+          FROM calls WHERE created >= ? AND started IS NOT NULL AND finished IS NOT NULL
+        ), ranked AS (
+          SELECT tool, MIN(CASE WHEN nth * 2 >= n THEN ms END) AS p50,
+                 MIN(CASE WHEN nth * 20 >= n * 19 THEN ms END) AS p95
+          FROM timed GROUP BY tool
+        ), counted AS (
+          SELECT tool, COUNT(*) AS calls, SUM(CASE WHEN state = 'ERROR' THEN 1 ELSE 0 END) AS failed,
+                 COALESCE(SUM(tokens), 0) AS tokens
+          FROM calls WHERE created >= ? GROUP BY tool
+        )
+        SELECT counted.tool, counted.calls, counted.failed, ranked.p50, ranked.p95, counted.tokens
+        FROM counted LEFT JOIN ranked ON ranked.tool = counted.tool ORDER BY counted.calls DESC, counted.tool
+        """,
+        since,
+        since,
+    ).fetchall()
+    return [
+        ToolMetrics(str(tool), _int(calls), _int(failed), _float(p50), _float(p95), _int(tokens))
+        for tool, calls, failed, p50, p95, tokens in rows
+    ]
+
+
+def per_minute(c: Connection, since: float) -> list[MinuteCount]:
+    """Only minutes with calls, oldest first."""
+    minute = "CAST(created / 60 AS INTEGER)" if c.dialect == "sqlite" else "CAST(FLOOR(created / 60) AS BIGINT)"
+    rows = c.execute(
+        f"SELECT minute, COUNT(*), SUM(failed) FROM (SELECT {minute} * 60 AS minute, "  # noqa: S608
+        "CASE WHEN state = 'ERROR' THEN 1 ELSE 0 END AS failed FROM calls WHERE created >= ?) AS t "
+        "GROUP BY minute ORDER BY minute",
+        since,
+    ).fetchall()
+    return [MinuteCount(_int(minute), _int(calls), _int(failed)) for minute, calls, failed in rows]
+
+
+def _where(c: Connection, wanted: CallFilter) -> tuple[list[str], list[SqlValue]]:
+    equal: Sequence[tuple[str, SqlValue]] = (
+        ("tool", wanted.tool),
+        ("namespace", wanted.namespace),
+        ("state", wanted.state.value if wanted.state else None),
+        ("error_code", wanted.error_code.value if wanted.error_code else None),
+        ("principal", wanted.principal),
+        ("origin", wanted.origin.value if wanted.origin else None),
+    )
+    where = [f"{column} = ?" for column, value in equal if value is not None]
+    values: list[SqlValue] = [value for _, value in equal if value is not None]
+    for comparison, value in (("created >= ?", wanted.since), ("created < ?", wanted.until)):
+        if value is not None:
+            where.append(comparison)
+            values.append(value)
+    if wanted.q and wanted.q.strip():
+        clause, found = matching(c, wanted.q)
+        where.append(clause)
+        values += found
+    return where, values
+
+
+def _write_cursor(created: float, rid: int) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps([created, rid])).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[float, int]:
+    try:
+        created, rid = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return float(created), int(rid)
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise BadInput(
+            "This cursor is not one that we gave out.", where="cursor", suggestion="Start again without a cursor."
+        ) from error
+
+
+def _values(record: CallRecord) -> tuple[SqlValue, ...]:
+    return (
+        record.namespace,
+        record.id,
+        record.tool,
+        record.principal,
+        record.origin.value,
+        record.server,
+        record.state.value,
+        record.arguments,
+        record.arguments_ref,
+        record.result,
+        record.result_ref,
+        record.preview,
+        record.error,
+        record.error_code.value if record.error_code else None,
+        record.suggestion,
+        _details(record),
+        record.idempotency_key,
+        record.request_hash,
+        record.created,
+        record.started,
+        record.finished,
+        record.input_bytes,
+        record.output_bytes,
+        record.tokens,
+    )
+
+
+def _details(record: CallRecord) -> str | None:
+    return orjson.dumps(record.details).decode() if record.details else None
+
+
+def _record(row: Row) -> CallRecord:
+    text = cast("Sequence[str | None]", row)
+    numbers = cast("Sequence[float | None]", row)
+    return CallRecord(
+        id=str(row[0]),
+        tool=str(row[1]),
+        principal=str(row[2]),
+        origin=Origin(row[3]),
+        server=text[4],
+        state=CallState(row[5]),
+        arguments=text[6],
+        arguments_ref=text[7],
+        result=text[8],
+        result_ref=text[9],
+        preview=text[10],
+        error=text[11],
+        error_code=ErrorCode(row[12]) if row[12] else None,
+        suggestion=text[13],
+        details=cast("JsonObject", orjson.loads(str(row[14]))) if row[14] else None,
+        idempotency_key=text[15],
+        request_hash=text[16],
+        created=_float(row[17]) or 0.0,
+        started=numbers[18],
+        finished=numbers[19],
+        input_bytes=_int(row[20]),
+        output_bytes=None if row[21] is None else _int(row[21]),
+        tokens=None if row[22] is None else _int(row[22]),
+    )
+
+
+def _int(value: SqlValue) -> int:
+    return int(value) if value is not None else 0
+
+
+def _float(value: SqlValue) -> float | None:
+    return None if value is None else float(value)
