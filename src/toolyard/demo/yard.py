@@ -1,0 +1,50 @@
+"""The demo as one thing: its manifest, and the pet shop that runs while it is open."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from toolyard.demo.petshop import DOCUMENT
+from toolyard.manifest import Manifest, McpConfig, OpenApiConfig, PythonConfig, ServerConfig
+
+CLUSTER = "Pet shop"
+
+
+def demo_manifest(*, petshop_url: str, data_dir: Path) -> Manifest:
+    """`petshop:*` from its OpenAPI document, `notes:*` from a child process over stdio, `functions:*` from Python."""
+    notes = data_dir.resolve() / "demo-notes.json"
+    return Manifest(
+        providers=(
+            OpenApiConfig(id="petshop", url=str(DOCUMENT), cluster=CLUSTER, base_url=petshop_url),
+            McpConfig(id="notes", command=(sys.executable, "-m", "toolyard.demo.notes", str(notes))),
+            PythonConfig(id="functions", module="toolyard.demo.functions"),
+        ),
+        servers=(
+            ServerConfig(
+                id="readonly",
+                title="Looking only",
+                description="The demo's tools that change nothing.",
+                tools=(
+                    "petshop:list*",
+                    "petshop:get*",
+                    "notes:list",
+                    "notes:search",
+                    "functions:*",
+                ),
+            ),
+        ),
+    )
+
+
+@asynccontextmanager
+async def petshop_running() -> AsyncGenerator[str]:
+    """Serve the pet shop on a free loopback port; gives its base URL."""
+    from toolyard.demo.petshop.app import build
+    from toolyard.serving import listening_socket, serving
+
+    with listening_socket("127.0.0.1", 0) as socket:
+        async with serving(build(), socket):
+            yield f"http://127.0.0.1:{socket.getsockname()[1]}"

@@ -1,0 +1,81 @@
+"""Uvicorn inside a running loop: started and stopped by us, with no signal handlers of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from toolyard.core.errors import BadInput
+
+GRACE_SECONDS = 2
+"""How long open requests may take to end once we stop."""
+
+
+class EmbeddedServer(uvicorn.Server):
+    """Signals belong to whoever runs the process; `ready` is set once it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A bound socket, which uvicorn will listen on; port 0 takes a free one.
+
+    Raises:
+        BadInput: the address cannot be used, and why.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        said = f"The host {host!r} is not known: {error.strerror}."
+        raise BadInput(said, where="host", suggestion="Use 127.0.0.1, or 0.0.0.0 for all addresses.") from None
+    bound = socket.socket(family, kind, protocol)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        raise BadInput(
+            f"Cannot listen on {host}:{port}: {(error.strerror or str(error)).lower()}.",
+            where="port",
+            suggestion="Stop what runs there, or choose another port with --port.",
+        ) from None
+    return bound
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, bound: socket.socket) -> AsyncGenerator[EmbeddedServer]:
+    """Serve until the block ends; gives the server once it answers."""
+    config = uvicorn.Config(
+        cast("Any", app),
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        server_header=False,
+        ws="none",
+    )
+    server = EmbeddedServer(config)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve([bound]), name="uvicorn")
+        await server.ready.wait()
+        try:
+            yield server
+        finally:
+            server.should_exit = True
