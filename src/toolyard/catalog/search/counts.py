@@ -1,0 +1,88 @@
+"""How often each term stands in each field of each tool: the costly part of an index, kept from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolyard.catalog.entry import Entry
+from toolyard.catalog.search.fields import FIELDS, MOST_TERMS, texts_of
+from toolyard.catalog.search.terms import Vocabulary
+
+Key: TypeAlias = tuple[str, str, str | None, str | None, tuple[str, ...]]
+"""Everything that a tool's searchable texts are made from, by digest."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """`terms`, `fields` and `times` are parallel, sorted by tool; `offsets[i]` to `offsets[i + 1]` are tool i's.
+
+    `lengths` has a row per tool and a column per field: terms counted, repeated ones too.
+    """
+
+    vocabulary: Vocabulary
+    places: dict[Key, int]
+    offsets: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    fields: NDArray[np.uint8]
+    times: NDArray[np.float32]
+    lengths: NDArray[np.float32]
+
+    @staticmethod
+    def nothing() -> Counts:
+        return _count([], Vocabulary())
+
+    def for_entries(self, entries: Sequence[Entry]) -> Counts:
+        """Counts of these entries; only those that this one does not hold are counted anew."""
+        keys = [_key(entry) for entry in entries]
+        fresh = [place for place, key in enumerate(keys) if key not in self.places]
+        counted = _count([entries[place] for place in fresh], self.vocabulary)
+        source = np.fromiter((self.places.get(key, -1) for key in keys), np.int64, len(keys))
+        source[fresh] = np.arange(len(fresh)) + len(self.lengths)
+
+        starts = np.concatenate([self.offsets[:-1], counted.offsets[:-1] + self.offsets[-1]])[source]
+        sizes = np.concatenate([np.diff(self.offsets), np.diff(counted.offsets)])[source]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        rows: NDArray[np.int64] = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Counts(
+            vocabulary=self.vocabulary,
+            places={key: place for place, key in enumerate(keys)},
+            offsets=offsets,
+            terms=np.concatenate([self.terms, counted.terms])[rows],
+            fields=np.concatenate([self.fields, counted.fields])[rows],
+            times=np.concatenate([self.times, counted.times])[rows],
+            lengths=np.concatenate([self.lengths, counted.lengths])[source],
+        )
+
+
+def _key(entry: Entry) -> Key:
+    return (entry.id, entry.appearance, entry.settings.description, entry.tool.cluster, entry.tool.tags)
+
+
+def _count(entries: Sequence[Entry], vocabulary: Vocabulary) -> Counts:
+    numbers: list[int] = []
+    lengths: list[int] = []
+    for entry in entries:
+        for text in texts_of(entry):
+            of_field = vocabulary.learn(text)[:MOST_TERMS]
+            numbers += of_field
+            lengths.append(len(of_field))
+    per_field = np.array(lengths, np.int64)
+    cells = np.repeat(np.arange(len(per_field)), per_field)
+    size = max(1, len(vocabulary))
+    found, times = np.unique(cells * size + np.array(numbers, np.int64), return_counts=True)
+    cell, term = np.divmod(found, size)
+    tool, field = np.divmod(cell, len(FIELDS))
+    return Counts(
+        vocabulary=vocabulary,
+        places={},
+        offsets=np.searchsorted(tool, np.arange(len(entries) + 1)).astype(np.int64),
+        terms=term.astype(np.int32),
+        fields=field.astype(np.uint8),
+        times=times.astype(np.float32),
+        lengths=per_field.reshape(len(entries), len(FIELDS)).astype(np.float32),
+    )

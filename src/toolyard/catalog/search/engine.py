@@ -1,0 +1,198 @@
+"""The search engine: BM25F, apps that a request names, and a share of the places for each of its clauses."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolyard.catalog.entry import Entry
+from toolyard.catalog.search.apps import Apps
+from toolyard.catalog.search.clauses import LONGEST_REQUEST, clauses
+from toolyard.catalog.search.counts import Counts
+from toolyard.catalog.search.fields import FIELDS
+from toolyard.catalog.search.index import Index, Scores
+from toolyard.catalog.search.protocol import Hit, Searcher
+from toolyard.catalog.search.terms import words
+from toolyard.catalog.view import View
+
+_REPEATED = 0.3
+_VERB_CLASS = 0.35
+_NAMED_APP = 1.5
+_PREFIX = 0.5
+_MOST_COMPLETIONS = 50
+_WASTEFUL_VOCABULARY = 200_000
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A request, or a clause of it, ready to be scored."""
+
+    weights: dict[int, float]
+    said: dict[int, str]
+    """Per term the word of the request it stands for."""
+    completions: list[int] = field(default_factory=list[int])
+
+
+class Bm25fSearchers:
+    """Makes a searcher per snapshot, and counts only the tools that changed since the last one."""
+
+    def __init__(self) -> None:
+        self._counts = Counts.nothing()
+        self._one_builder = Lock()
+
+    def __call__(self, entries: Sequence[Entry]) -> Searcher:
+        with self._one_builder:
+            counts = self._counts.for_entries(entries)
+            if len(counts.vocabulary) > max(_WASTEFUL_VOCABULARY, 4 * len(np.unique(counts.terms))):
+                counts = Counts.nothing().for_entries(entries)
+            self._counts = counts
+        return Bm25fSearcher(entries, Index(counts))
+
+
+class Bm25fSearcher:
+    def __init__(self, entries: Sequence[Entry], index: Index) -> None:
+        self._entries = entries
+        self._index = index
+        self._apps = Apps(entries)
+        self._masks: WeakKeyDictionary[View, _Mask] = WeakKeyDictionary()
+        namespaces: dict[str, int] = {}
+        numbers = [namespaces.setdefault(entry.tool.namespace, len(namespaces)) for entry in entries]
+        self._namespaces = namespaces
+        self._namespace_of = np.array(numbers, np.int32)
+
+    def search(self, query: str, *, limit: int, within: View | None, prefixes: bool) -> list[Hit]:
+        text = query[:LONGEST_REQUEST]
+        mask = self._mask(within)
+        named = self._apps.named_in(text, None if mask is None else mask.namespaces)
+        whole = self._part(text, prefixes=prefixes)
+        parts = clauses(text)
+        scores = self._scores(whole, [self._part(part) for part in parts])
+        if mask is not None:
+            scores *= mask.allowed
+        if len(named) == 1:
+            scores[self._of_app(named[0])] *= _NAMED_APP
+        places = _best(scores, limit)
+        if len(named) > 1:
+            lists = [self._places_in_app(namespace, whole, parts, mask, limit) for namespace in named]
+            places = _interleaved([*lists, []], places)[: max(limit, 0)]
+        return [self._hit(place, float(scores[place]), whole, named) for place in places]
+
+    def _part(self, text: str, *, prefixes: bool = False) -> _Part:
+        counted = Counter(self._index.vocabulary.request_terms(text))
+        weights: dict[int, float] = {}
+        said: dict[int, str] = {}
+        times: Counter[str] = Counter()
+        for (term, word), count in counted.items():
+            times[term] += count
+            number = self._index.number(term)
+            if number is not None:
+                weights[number] = _VERB_CLASS if term.startswith("~") else 1 + _REPEATED * (times[term] - 1)
+                said.setdefault(number, word)
+        completions = self._completions(text) if prefixes else []
+        said |= {number: self._index.vocabulary.terms[number] for number in completions if number not in said}
+        return _Part(weights, said, completions)
+
+    def _completions(self, text: str) -> list[int]:
+        """Terms of names that begin like the last word; that word without its ending where none does."""
+        last = (words(text) or [""])[-1]
+        if not text.endswith(last[-1:] or " ") and text[-1:].isspace():
+            return []
+        known = self._index.naming_terms
+        for shorter in range(max(2, len(last) - 3), len(last) + 1)[::-1]:
+            beginning = last[:shorter]
+            first = bisect_left(known, (beginning, -1))
+            found = [number for term, number in known[first : first + _MOST_COMPLETIONS] if term.startswith(beginning)]
+            if found:
+                return found
+        return []
+
+    def _scores(self, whole: _Part, parts: Sequence[_Part]) -> Scores:
+        scores = self._index.scores(whole.weights)
+        if whole.completions:
+            scores += self._index.best_of(whole.completions, _PREFIX)
+        highest = scores.max(initial=0.0)
+        if highest <= 0 or not parts:
+            return scores
+        scores /= highest
+        mixed = scores.copy()
+        for part in parts:
+            of_part = self._index.scores(part.weights)
+            top = of_part.max(initial=0.0)
+            if top > 0:
+                np.maximum(mixed, 0.5 * of_part / top + 0.5 * scores, out=mixed)
+        return mixed
+
+    def _of_app(self, namespace: str) -> NDArray[np.bool_]:
+        return self._namespace_of == self._namespaces[namespace]
+
+    def _places_in_app(
+        self, namespace: str, whole: _Part, parts: Sequence[str], mask: _Mask | None, limit: int
+    ) -> list[int]:
+        """One app's own list, from the clauses that name it."""
+        own = [part for part in parts if namespace in self._apps.named_in(part)]
+        scores = self._scores(self._part(" ".join(own)) if own else whole, [])
+        scores *= self._of_app(namespace)
+        if mask is not None:
+            scores *= mask.allowed
+        return _best(scores, limit)
+
+    def _mask(self, within: View | None) -> _Mask | None:
+        if within is None:
+            return None
+        mask = self._masks.get(within)
+        if mask is None:
+            mask = self._masks[within] = _Mask(
+                np.fromiter((entry.id in within for entry in self._entries), np.bool_, len(self._entries)),
+                frozenset(entry.tool.namespace for entry in within.entries),
+            )
+        return mask
+
+    def _hit(self, place: int, score: float, request: _Part, named: Sequence[str]) -> Hit:
+        entry = self._entries[place]
+        share_of: dict[int, float] = {}
+        words_of: dict[int, dict[str, None]] = {}
+        for number, at, frequency in self._index.matches(place):
+            word = request.said.get(number)
+            if word is not None:
+                share = frequency * float(self._index.idf[number]) * request.weights.get(number, _PREFIX)
+                share_of[at] = share_of.get(at, 0.0) + share
+                words_of.setdefault(at, {})[word] = None
+        total = sum(share_of.values()) or 1.0
+        reasons = [
+            f"{FIELDS[at].name} {share / total:.0%} ({', '.join(words_of[at])})"
+            for at, share in sorted(share_of.items(), key=lambda item: -item[1])
+        ]
+        if entry.tool.namespace in named:
+            reasons.append(f"the request names {entry.tool.namespace}")
+        return Hit(entry, score, "; ".join(reasons))
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """Which tools a view lets through, and the namespaces that have any of them."""
+
+    allowed: NDArray[np.bool_]
+    namespaces: frozenset[str]
+
+
+def _best(scores: Scores, limit: int) -> list[int]:
+    """Places of the highest scores above zero, best first, ties in the catalog's order."""
+    if limit < 1 or not len(scores):
+        return []
+    least = np.partition(scores, -limit)[-limit] if limit < len(scores) else 0.0
+    places = np.flatnonzero((scores >= least) & (scores > 0))
+    return places[np.argsort(-scores[places], kind="stable")][:limit].tolist()
+
+
+def _interleaved(lists: Sequence[Sequence[int]], rest: Sequence[int]) -> list[int]:
+    """First of each, then second of each, then what is left, without duplicates."""
+    longest = max(map(len, lists), default=0)
+    turns = (one[turn] for turn in range(longest) for one in lists if turn < len(one))
+    return list(dict.fromkeys([*turns, *rest]))
