@@ -1,0 +1,104 @@
+"""Who wants to know that a tool list changed, and when to tell them.
+
+A publish may come in a burst (every provider at start), so it is looked at once, a moment later, and a subscriber is
+woken only when the fingerprint of *its* server's view is another one. It is told that something changed, never what:
+a slow reader holds one flag and no backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from toolyard.catalog import Catalog, Server
+from toolyard.faces.mcp.wire import INTERNAL_ERROR, RpcError
+
+SETTLE = 0.05
+"""Seconds between the first publish of a burst and the look at it."""
+MOST_SUBSCRIBERS = 10_000
+
+
+class Subscription:
+    """`async for _ in subscription`: one step for each change, or for several that came together."""
+
+    def __init__(self, server: Server, fingerprint: str, session: str | None = None) -> None:
+        self.server = server
+        self.session = session
+        self.fingerprint = fingerprint
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    def wake(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self._changed.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._changed.set()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+        if self._closed:
+            raise StopAsyncIteration
+
+
+class Changes:
+    def __init__(self, catalog: Catalog, servers: Mapping[str, Server]) -> None:
+        self._catalog = catalog
+        self._servers = servers
+        self._subscribers: set[Subscription] = set()
+        self._by_session: dict[str, Subscription] = {}
+        self._due: asyncio.TimerHandle | None = None
+        self._stop = catalog.on_publish(lambda _snapshot: self.look_soon())
+
+    def subscribe(self, server: Server, *, session: str | None = None) -> Subscription:
+        """A legacy session has one stream: a newer one, after a lost connection, ends the older.
+
+        Raises:
+            RpcError: too many streams are open.
+        """
+        if len(self._subscribers) >= MOST_SUBSCRIBERS:
+            raise RpcError(INTERNAL_ERROR, "Too many streams are open. Try again later.", status=503)
+        subscription = Subscription(server, self._catalog.snapshot.view(server).fingerprint, session)
+        self._subscribers.add(subscription)
+        if session is not None:
+            self.end_session(session)
+            self._by_session[session] = subscription
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        self._subscribers.discard(subscription)
+        if subscription.session is not None and self._by_session.get(subscription.session) is subscription:
+            del self._by_session[subscription.session]
+
+    def end_session(self, session: str) -> None:
+        """End the stream of a legacy session, where there is one."""
+        subscription = self._by_session.pop(session, None)
+        if subscription is not None:
+            subscription.close()
+
+    def close(self) -> None:
+        """End every stream, so that a stopping process is not held open by them, and hear of nothing more."""
+        self._stop()
+        if self._due is not None:
+            self._due.cancel()
+        for subscription in self._subscribers:
+            subscription.close()
+
+    def look_soon(self) -> None:
+        """Called for each publish, and whenever a server's own slice was changed."""
+        if self._due is None and self._subscribers:
+            self._due = asyncio.get_running_loop().call_later(SETTLE, self._look)
+
+    def _look(self) -> None:
+        self._due = None
+        snapshot = self._catalog.snapshot
+        for subscription in self._subscribers:
+            server = self._servers.get(subscription.server.id, subscription.server)
+            fingerprint = snapshot.view(server).fingerprint
+            if fingerprint != subscription.fingerprint:
+                subscription.wake(fingerprint)

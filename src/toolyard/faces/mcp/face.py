@@ -1,0 +1,116 @@
+"""What this face needs of the application, and what one request knows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Protocol
+
+from toolyard.catalog import Catalog, Server, View
+from toolyard.core.call import CallOutcome, CallRequest
+from toolyard.core.json import JsonValue, dumps
+from toolyard.core.principal import Principal
+from toolyard.faces.mcp.changes import Changes
+from toolyard.faces.mcp.headers import Headers, ParamHeaders, RawHeaders
+from toolyard.faces.mcp.lists import ToolLists
+from toolyard.faces.mcp.sessions import Session, Sessions
+from toolyard.faces.mcp.wire import META_SERVER_INFO, Era, RequestId
+from toolyard.store.base import Store
+
+DEFAULT_SERVER = "default"
+
+Push = Callable[[bytes], None]
+"""Sends one frame on the request's own stream before its answer. Never blocks, never raises."""
+Cancel = Callable[[], object]
+
+
+class Calls(Protocol):
+    async def invoke(self, request: CallRequest) -> CallOutcome: ...
+    def cancel_here(self, call_id: str, principal: Principal) -> bool: ...
+
+
+class Gate(Protocol):
+    async def principal(self, scope: Mapping[str, Any]) -> Principal: ...
+
+
+class FaceApp(Protocol):
+    """The part of `toolyard.app.App` that this face uses."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def catalog(self) -> Catalog: ...
+    @property
+    def calls(self) -> Calls: ...
+    @property
+    def servers(self) -> Mapping[str, Server]: ...
+    @property
+    def gate(self) -> Gate: ...
+
+
+class Face:
+    """One for each process: the caches and registries that requests share. It holds nothing of any one session."""
+
+    def __init__(self, app: FaceApp) -> None:
+        self.app = app
+        self.lists = ToolLists()
+        self.changes = Changes(app.catalog, app.servers)
+        self.sessions = Sessions(app.store)
+        self.param_headers = ParamHeaders()
+        self.server_info: dict[str, JsonValue] = {
+            "name": "toolyard",
+            "title": "Toolyard",
+            "version": version("toolyard"),
+        }
+        self.stamp = dumps({META_SERVER_INFO: self.server_info})
+        self.running: dict[tuple[str, RequestId], Running] = {}
+        """Legacy requests that are under way, by session nonce and request id, so that they can be cancelled."""
+
+    def close(self) -> None:
+        """End the standing streams."""
+        self.changes.close()
+
+    def view(self, server: Server) -> View:
+        return self.app.catalog.snapshot.view(server)
+
+
+@dataclass(slots=True)
+class Running:
+    """A request that can be cancelled while it runs. A handler that starts something says how to end it."""
+
+    cancel: Cancel | None = None
+    cancelled: bool = False
+
+    def end(self) -> None:
+        """The client no longer wants the answer: nothing more is sent."""
+        self.cancelled = True
+        if self.cancel is not None:
+            self.cancel()
+
+
+@dataclass(slots=True)
+class Context:
+    """One request, after every check: all that a method may go by. Nothing in it comes from an earlier request."""
+
+    face: Face
+    era: Era
+    version: str
+    principal: Principal
+    server: Server
+    request_id: RequestId
+    meta: Mapping[str, Any]
+    push: Push
+    running: Running = field(default_factory=Running)
+    capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """A modern request's own; a legacy client's are in its session."""
+    session: Session | None = None
+    new_session_id: str | None = None
+    """Set by `initialize`, for the answer's header."""
+    headers: Headers = field(default_factory=dict[bytes, bytes])
+    """Empty over stdio."""
+    raw_headers: RawHeaders = ()
+
+    @property
+    def view(self) -> View:
+        return self.face.view(self.server)

@@ -1,0 +1,145 @@
+"""Every method we serve: one function each, and its place in the table below.
+
+`handler(ctx, params) -> bytes`: the JSON of the result. What is not in the table is answered with -32601.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from toolyard.core.json import JsonValue, dumps
+from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.lists import TTL_MS
+from toolyard.faces.mcp.sessions import capabilities_of
+from toolyard.faces.mcp.tool_call import call_tool
+from toolyard.faces.mcp.wire import (
+    INVALID_PARAMS,
+    LEGACY_VERSIONS,
+    META_SERVER_INFO,
+    META_SUBSCRIPTION,
+    METHOD_NOT_FOUND,
+    MODERN_VERSIONS,
+    NEWEST_LEGACY,
+    Era,
+    RpcError,
+    as_object,
+    notification,
+)
+
+Handler: TypeAlias = Callable[[Context, Mapping[str, Any]], Awaitable[bytes]]
+
+_LOG_LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+_EMPTY = b"{}"
+
+
+async def initialize(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    """Begins a legacy session. An unknown version is answered with the newest legacy one, and the client decides."""
+    name = (as_object(params.get("clientInfo")) or {}).get("name")
+    ctx.version = negotiated(params.get("protocolVersion"))
+    ctx.new_session_id, ctx.session = await ctx.face.sessions.begin(
+        version=ctx.version,
+        server=ctx.server.id,
+        principal=ctx.principal,
+        capabilities=capabilities_of(as_object(params.get("capabilities")) or {}),
+        client=name if isinstance(name, str) else "",
+    )
+    result: dict[str, JsonValue] = {
+        "protocolVersion": ctx.version,
+        "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+        "serverInfo": ctx.face.server_info,
+    }
+    if ctx.server.description:
+        result["instructions"] = ctx.server.description
+    return dumps(result)
+
+
+async def discover(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    """What a modern client may learn before anything else."""
+    result: dict[str, JsonValue] = {
+        "resultType": "complete",
+        "supportedVersions": MODERN_VERSIONS,
+        "capabilities": {"tools": {"listChanged": True}},
+        "ttlMs": TTL_MS,
+        "cacheScope": "private",
+        "_meta": {META_SERVER_INFO: ctx.face.server_info},
+    }
+    if ctx.server.description:
+        result["instructions"] = ctx.server.description
+    return dumps(result)
+
+
+async def ping(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    return _EMPTY
+
+
+async def list_tools(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    return ctx.face.lists.page(ctx.view, ctx.era, params.get("cursor"), ctx.face.stamp)
+
+
+async def listen(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    """A modern client's standing stream: acknowledged first, then one notification for each change it asked about."""
+    wanted = as_object(params.get("notifications"))
+    if wanted is None:
+        raise RpcError(INVALID_PARAMS, "params.notifications must be an object that says what to listen to.")
+    meta: dict[str, JsonValue] = {META_SUBSCRIPTION: ctx.request_id}
+    tools = wanted.get("toolsListChanged") is True
+    subscription = ctx.face.changes.subscribe(ctx.server)
+    ctx.running.cancel = subscription.close
+    try:
+        honoured: dict[str, JsonValue] = {"toolsListChanged": True} if tools else {}
+        ctx.push(notification("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}))
+        changed = notification("notifications/tools/list_changed", {"_meta": meta})
+        async for _ in subscription:
+            if tools:
+                ctx.push(changed)
+    finally:
+        ctx.face.changes.unsubscribe(subscription)
+    return dumps({"resultType": "complete", "_meta": {**meta, META_SERVER_INFO: ctx.face.server_info}})
+
+
+async def set_log_level(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    """Accepted for legacy clients that insist; nothing of ours is logged to clients yet, so no level is kept."""
+    if params.get("level") not in _LOG_LEVELS:
+        raise RpcError(INVALID_PARAMS, f"params.level must be one of {', '.join(sorted(_LOG_LEVELS))}.")
+    return _EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    handler: Handler
+    eras: frozenset[Era]
+    streams: bool = False
+    """Its answer is a stream, so its client must accept one."""
+
+
+_BOTH = frozenset(Era)
+_LEGACY = frozenset({Era.LEGACY})
+_MODERN = frozenset({Era.MODERN})
+
+METHODS: Mapping[str, Method] = {
+    "initialize": Method(initialize, _LEGACY),
+    "ping": Method(ping, _LEGACY),
+    "server/discover": Method(discover, _MODERN),
+    "tools/list": Method(list_tools, _BOTH),
+    "tools/call": Method(call_tool, _BOTH),
+    "subscriptions/listen": Method(listen, _MODERN, streams=True),
+    "logging/setLevel": Method(set_log_level, _LEGACY),
+}
+
+
+def method_for(name: str, era: Era) -> Method:
+    """
+    Raises:
+        RpcError: this era has no such method (-32601).
+    """
+    method = METHODS.get(name)
+    if method is None or era not in method.eras:
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name}")
+    return method
+
+
+def negotiated(requested: object) -> str:
+    """The legacy version an `initialize` is answered with."""
+    return requested if isinstance(requested, str) and requested in LEGACY_VERSIONS else NEWEST_LEGACY

@@ -1,0 +1,157 @@
+"""`tools/call`: from a request's parameters to a CallRequest, and from its outcome to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolyard.catalog import Entry
+from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin, Progress, ProgressSink
+from toolyard.core.errors import ErrorCode, ToolyardError
+from toolyard.core.json import JsonValue, dumps
+from toolyard.faces.mcp import headers
+from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.wire import (
+    INVALID_PARAMS,
+    META_CALL_ID,
+    META_ERROR,
+    META_IDEMPOTENCY,
+    META_SERVER_INFO,
+    META_WARNINGS,
+    Era,
+    RpcError,
+    notification,
+)
+
+_TRACE = ("traceparent", "tracestate", "baggage")
+_H_TRACE = {name: name.encode() for name in _TRACE}
+_H_IDEMPOTENCY = b"idempotency-key"
+_LONGEST_KEY = 255
+
+
+async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
+    """
+    Raises:
+        RpcError: parameters of the wrong shape, headers that contradict them, or no such tool in this server's slice.
+    """
+    name, arguments = _named(params)
+    entry = ctx.view.by_direct_name(name)
+    if entry is None:
+        raise unknown_tool(name)
+    if ctx.era is Era.MODERN and ctx.headers:
+        _check_param_headers(ctx, entry, arguments)
+    request = CallRequest(
+        tool=entry.id,
+        arguments=arguments,
+        principal=ctx.principal,
+        origin=Origin.MCP,
+        server=ctx.server.id,
+        idempotency_key=_idempotency_key(ctx),
+        progress=_progress_sink(ctx),
+        trace=_trace(ctx),
+    )
+    calls = ctx.face.app.calls
+    ctx.running.cancel = lambda: calls.cancel_here(request.call_id, ctx.principal)
+    try:
+        outcome = await calls.invoke(request)
+    except ToolyardError as error:
+        return dumps(_refused(ctx, request.call_id, error))
+    finally:
+        ctx.running.cancel = None
+    if outcome.failure is not None and outcome.failure.code is ErrorCode.NOT_FOUND:
+        raise unknown_tool(name)
+    return dumps(result_of(outcome, ctx.era, ctx.face.server_info))
+
+
+def unknown_tool(name: str) -> RpcError:
+    """Unknown and outside the slice look the same, and no other tool is named."""
+    return RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
+
+
+def result_of(outcome: CallOutcome, era: Era, server_info: Mapping[str, JsonValue]) -> dict[str, object]:
+    """A `CallToolResult`. The tool's own content, structured value and `_meta` are passed on as they came."""
+    result, failure = outcome.result, outcome.failure
+    meta: dict[str, object] = {**result.meta} if result is not None and result.meta else {}
+    meta[META_CALL_ID] = outcome.call_id
+    if outcome.warnings:
+        meta[META_WARNINGS] = outcome.warnings
+    wire: dict[str, object] = {}
+    if result is not None:
+        wire["content"] = result.content
+        # A legacy client takes nothing but an object here; the text says the same.
+        if result.has_structured and (era is Era.MODERN or isinstance(result.structured, Mapping)):
+            wire["structuredContent"] = result.structured
+    if failure is not None:
+        meta[META_ERROR] = failure.to_wire()
+        if not wire.get("content"):
+            wire["content"] = [{"type": "text", "text": failure.to_text()}]
+    wire["isError"] = failure is not None or (result is not None and result.is_error)
+    if era is Era.MODERN:
+        wire["resultType"] = "complete"
+        meta[META_SERVER_INFO] = server_info
+    wire["_meta"] = meta
+    return wire
+
+
+def _refused(ctx: Context, call_id: str, error: ToolyardError) -> dict[str, object]:
+    """What the call path could not take at all: a misused idempotency key, a store that is away."""
+    failure = CallFailure(ErrorCode.INTERNAL, error.message, error.suggestion)
+    outcome = CallOutcome(call_id, "", CallState.ERROR, failure=failure)
+    return result_of(outcome, ctx.era, ctx.face.server_info)
+
+
+def _named(params: Mapping[str, Any]) -> tuple[str, dict[str, JsonValue]]:
+    name, arguments = params.get("name"), params.get("arguments")
+    if not isinstance(name, str):
+        raise RpcError(INVALID_PARAMS, "params.name must be the name of a tool.")
+    if arguments is None:
+        return name, {}
+    if not isinstance(arguments, dict):
+        raise RpcError(INVALID_PARAMS, "params.arguments must be an object.")
+    return name, cast("dict[str, JsonValue]", arguments)
+
+
+def _check_param_headers(ctx: Context, entry: Entry, arguments: Mapping[str, Any]) -> None:
+    declared = ctx.face.param_headers.of(entry.tool.input_schema)
+    if declared:
+        headers.check_params(declared, arguments, ctx.headers, ctx.raw_headers)
+
+
+def _idempotency_key(ctx: Context) -> str | None:
+    key = ctx.meta.get(META_IDEMPOTENCY)
+    if key is None:
+        header = ctx.headers.get(_H_IDEMPOTENCY)
+        if header is None:
+            return None
+        key = header.decode("latin-1")
+    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
+        raise RpcError(INVALID_PARAMS, f"An idempotency key is a string of 1 to {_LONGEST_KEY} characters.")
+    return key
+
+
+def _trace(ctx: Context) -> dict[str, str]:
+    trace: dict[str, str] = {}
+    for name, header in _H_TRACE.items():
+        value = ctx.meta.get(name)
+        if isinstance(value, str):
+            trace[name] = value
+        elif header in ctx.headers:
+            trace[name] = ctx.headers[header].decode("latin-1")
+    return trace
+
+
+def _progress_sink(ctx: Context) -> ProgressSink | None:
+    token = ctx.meta.get("progressToken")
+    if isinstance(token, bool) or not isinstance(token, str | int):
+        return None
+    push = ctx.push
+
+    def report(progress: Progress) -> None:
+        params: dict[str, JsonValue] = {"progressToken": token, "progress": progress.progress}
+        if progress.total is not None:
+            params["total"] = progress.total
+        if progress.message is not None:
+            params["message"] = progress.message
+        push(notification("notifications/progress", params))
+
+    return report
