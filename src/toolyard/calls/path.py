@@ -184,8 +184,12 @@ class Calls(Audit):
             result = shape(whole, tool, call_id=call_id, origin=record.origin, blobs=images).result
         return CallOutcome(call_id, record.tool, record.state, result, failure)
 
-    def cancel(self, call_id: str, principal: Principal) -> bool:
-        """Cancel a call that runs on this node; False when it has ended.
+    async def cancel(self, call_id: str, principal: Principal) -> bool:
+        """Cancel a call; False when it has ended. Raises as `cancel_here`."""
+        return self.cancel_here(call_id, principal)
+
+    def cancel_here(self, call_id: str, principal: Principal) -> bool:
+        """Cancel a call that runs on this node; False when none does.
 
         Raises:
             Forbidden: it is somebody else's call, and the principal may not manage.

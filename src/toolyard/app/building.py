@@ -1,0 +1,52 @@
+"""From a provider's configuration to the provider. Each kind's room is imported when the first of its kind is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolyard.app.imports import Imports
+from toolyard.core.errors import BadInput
+from toolyard.egress import Egress
+from toolyard.manifest import McpConfig, OpenApiConfig, ProviderConfig, PythonConfig
+from toolyard.providers.base import Provider
+
+
+def build_provider(
+    config: ProviderConfig, egress: Egress, imports: Imports, manifest_dir: Path | None
+) -> Provider | None:
+    """None for the kinds that are checked and kept but not served yet (webhook, javascript)."""
+    match config:
+        case McpConfig():
+            return _mcp(config, egress)
+        case OpenApiConfig():
+            return imports.deferred(config, manifest_dir)
+        case PythonConfig():
+            from toolyard.providers.python import PythonProvider
+
+            return PythonProvider(config.id, module=config.module, path=manifest_dir)
+        case _:
+            return None
+
+
+def _mcp(config: McpConfig, egress: Egress) -> Provider:
+    if config.command is not None:
+        from toolyard.providers.mcp import McpStdioProvider
+
+        env = {name: secret.reveal() for name, secret in config.env.items()}
+        return McpStdioProvider(config.id, config.command, env=env, cwd=config.cwd, time_limit=config.timeout)
+    from toolyard.providers.mcp import McpHttpProvider
+
+    if config.endpoint is None:
+        raise BadInput(
+            f"The MCP provider {config.id!r} has neither an address nor a command.",
+            where="url",
+            suggestion="Give it a url, a hostname, or a command.",
+        )
+    return McpHttpProvider(
+        config.id,
+        config.endpoint,
+        egress=egress,
+        headers=config.request_headers,
+        era=config.era,
+        time_limit=config.timeout,
+    )

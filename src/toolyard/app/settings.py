@@ -1,0 +1,41 @@
+"""What a node needs to know before it can open its store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    `database` is a path or a `postgresql://` URL; by default a file in `data_dir`. `blobs` is a folder or a URL that
+    obstore understands; by default a folder in `data_dir`. `public_url` is how clients reach this yard. `manifest_dir`
+    is where Python modules named in the manifest are looked for.
+    """
+
+    data_dir: Path
+    database: str = ""
+    blobs: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8420
+    public_url: str = ""
+    demo: bool = False
+    retention_days: int | None = None
+    manifest_dir: Path | None = None
+
+    @property
+    def database_location(self) -> str:
+        return self.database or str(self.data_dir / "toolyard.db")
+
+    @property
+    def blob_location(self) -> str:
+        return self.blobs or str(self.data_dir / "blobs")
+
+    @property
+    def url(self) -> str:
+        """Without a slash at its end."""
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
