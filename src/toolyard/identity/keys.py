@@ -66,6 +66,7 @@ class Keys:
         self._store = store
         self._clock: Clock = clock or SystemClock()
         self._known: dict[bytes, _Known] = {}
+        self._revocations = 0
 
     async def create(self, name: str, scopes: Iterable[Scope], expires: float | None = None) -> tuple[KeyInfo, str]:
         """Make a key; the second value is its only copy.
@@ -118,24 +119,30 @@ class Keys:
         """All keys, newest first, revoked ones included."""
         return [_info(row) for row in await self._store.read(rows.all_keys)]
 
+    async def get(self, key_id: str) -> KeyInfo:
+        """
+        Raises:
+            NotFound: no such key.
+        """
+        row = await self._store.read(partial(rows.find, key_id=key_id))
+        if row is None:
+            raise NotFound(f"There is no key {key_id[:40]!r}.", suggestion="List them with GET /v1/keys.")
+        return _info(row)
+
     async def revoke(self, key_id: str) -> KeyInfo:
         """End a key: at once on this node, within 2 s on any other.
 
         Raises:
             NotFound: no such key.
         """
-        if not await self._store.tx(partial(rows.revoke, key_id=key_id, at=self._clock.now())):
-            raise NotFound(f"There is no key {key_id!r}.", suggestion="List them with GET /v1/keys.")
+        await self._store.tx(partial(rows.revoke, key_id=key_id, at=self._clock.now()))
         self._forget(key_id)
-        row = await self._store.read(partial(rows.find, key_id=key_id))
-        if row is None:
-            raise NotFound(f"There is no key {key_id!r}.")
-        return _info(row)
+        return await self.get(key_id)
 
     async def _look_up(self, token: str, digest: bytes) -> _Known:
         before = self._known.pop(digest, None)
         match = _TOKEN.fullmatch(token)
-        asked_at = self._clock.monotonic()
+        asked_at, revocations = self._clock.monotonic(), self._revocations
         row = await self._store.read(partial(rows.find, key_id=match[1])) if match else None
         if row is None or row.revoked is not None or not hmac.compare_digest(bytes.fromhex(row.secret_hash), digest):
             raise Unauthenticated(_REFUSED, suggestion=_REFUSED_SUGGESTION)
@@ -145,10 +152,12 @@ class Keys:
             believe_until=asked_at + TRUSTED_FOR,
             write_use_after=before.write_use_after if before else (row.last_used or 0.0) + LAST_USE_EVERY,
         )
-        self._known[digest] = known
+        if revocations == self._revocations:  # else the row may be older than a revocation on this very node
+            self._known[digest] = known
         return known
 
     def _forget(self, key_id: str) -> None:
+        self._revocations += 1
         for digest in [digest for digest, known in self._known.items() if known.principal.id == key_id]:
             del self._known[digest]
 

@@ -56,10 +56,9 @@ def all_keys(connection: Connection) -> Sequence[KeyRow]:
     return [_row(row) for row in rows]
 
 
-def revoke(connection: Connection, key_id: str, at: float) -> bool:
-    """False when there is no such key; revoking twice keeps the first time."""
+def revoke(connection: Connection, key_id: str, at: float) -> None:
+    """Revoking twice keeps the first time."""
     connection.execute("UPDATE api_keys SET revoked = ? WHERE id = ? AND revoked IS NULL", at, key_id)
-    return find(connection, key_id) is not None
 
 
 def touch(connection: Connection, key_id: str, at: float, *, at_most_every: float) -> None:
