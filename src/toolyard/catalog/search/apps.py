@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from toolyard.catalog.entry import UNGROUPED, Entry
-from toolyard.catalog.search.terms import words
+from toolyard.catalog.search.terms import STOP_WORDS, VERB_CLASSES, words
 
 _VENDORS = frozenset({"amazon", "aws", "azure", "google", "microsoft", "ms"})
 """Left out in speech: "s3" is aws_s3."""
 _LONGEST_ALIAS = 4
+_NO_NAMES = STOP_WORDS | {verb for name, verbs in VERB_CLASSES.items() for verb in (name, *verbs.split())}
+"""Words that requests are made of: a provider called `search` or `my` is not meant by them."""
 
 
 class Apps:
@@ -25,7 +27,8 @@ class Apps:
             if cluster != UNGROUPED:
                 claims.setdefault(tuple(words(cluster)), set()).add(namespace)
         for alias, namespaces in claims.items():
-            if len(namespaces) == 1 and 1 <= len(alias) <= _LONGEST_ALIAS:
+            is_a_name = not (len(alias) == 1 and alias[0] in _NO_NAMES)
+            if len(namespaces) == 1 and 1 <= len(alias) <= _LONGEST_ALIAS and is_a_name:
                 self._aliases[alias] = min(namespaces)
 
     def named_in(self, text: str, visible: Iterable[str] | None = None) -> list[str]:

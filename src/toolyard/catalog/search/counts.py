@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolyard.catalog.entry import Entry
-from toolyard.catalog.search.fields import FIELDS, MOST_TERMS, texts_of
+from toolyard.catalog.search.fields import FIELDS, MOST_REPETITIONS, MOST_TERMS, texts_of
 from toolyard.catalog.search.terms import Vocabulary
 
 Key: TypeAlias = tuple[str, str, str | None, str | None, tuple[str, ...]]
@@ -47,7 +47,8 @@ class Counts:
         starts = np.concatenate([self.offsets[:-1], counted.offsets[:-1] + self.offsets[-1]])[source]
         sizes = np.concatenate([np.diff(self.offsets), np.diff(counted.offsets)])[source]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        rows: NDArray[np.int64] = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+        shifts: NDArray[np.int64] = np.repeat(starts - offsets[:-1], sizes)
+        rows = shifts + np.arange(len(shifts))
         return Counts(
             vocabulary=self.vocabulary,
             places={key: place for place, key in enumerate(keys)},
@@ -83,6 +84,6 @@ def _count(entries: Sequence[Entry], vocabulary: Vocabulary) -> Counts:
         offsets=np.searchsorted(tool, np.arange(len(entries) + 1)).astype(np.int64),
         terms=term.astype(np.int32),
         fields=field.astype(np.uint8),
-        times=times.astype(np.float32),
+        times=np.minimum(times, MOST_REPETITIONS).astype(np.float32),
         lengths=per_field.reshape(len(entries), len(FIELDS)).astype(np.float32),
     )

@@ -27,6 +27,8 @@ _VERB_CLASS = 0.35
 _NAMED_APP = 1.5
 _PREFIX = 0.5
 _MOST_COMPLETIONS = 50
+_LONGEST_ENDING = 3
+_SHORTEST_STEM = 3
 _WASTEFUL_VOCABULARY = 200_000
 
 
@@ -100,15 +102,18 @@ class Bm25fSearcher:
         return _Part(weights, said, completions)
 
     def _completions(self, text: str) -> list[int]:
-        """Terms of names that begin like the last word; that word without its ending where none does."""
-        last = (words(text) or [""])[-1]
-        if not text.endswith(last[-1:] or " ") and text[-1:].isspace():
+        """Terms of names that begin like the last word, or like it without its ending; none after a blank."""
+        if not text or text[-1].isspace():
             return []
+        last = (words(text) or [""])[-1]
         known = self._index.naming_terms
-        for shorter in range(max(2, len(last) - 3), len(last) + 1)[::-1]:
-            beginning = last[:shorter]
-            first = bisect_left(known, (beginning, -1))
-            found = [number for term, number in known[first : first + _MOST_COMPLETIONS] if term.startswith(beginning)]
+        for length in range(len(last), max(0, len(last) - _LONGEST_ENDING - 1), -1):
+            if length < min(_SHORTEST_STEM, len(last)):
+                break
+            first = bisect_left(known, (last[:length], -1))
+            found = [
+                number for term, number in known[first : first + _MOST_COMPLETIONS] if term.startswith(last[:length])
+            ]
             if found:
                 return found
         return []
@@ -184,11 +189,14 @@ class _Mask:
 
 def _best(scores: Scores, limit: int) -> list[int]:
     """Places of the highest scores above zero, best first, ties in the catalog's order."""
-    if limit < 1 or not len(scores):
+    if limit < 1:
         return []
-    least = np.partition(scores, -limit)[-limit] if limit < len(scores) else 0.0
-    places = np.flatnonzero((scores >= least) & (scores > 0))
-    return places[np.argsort(-scores[places], kind="stable")][:limit].tolist()
+    places = np.flatnonzero(scores > 0)
+    found = scores[places]
+    if limit < len(places):
+        enough = found >= np.partition(found, -limit)[-limit]
+        places, found = places[enough], found[enough]
+    return places[np.argsort(-found, kind="stable")][:limit].tolist()
 
 
 def _interleaved(lists: Sequence[Sequence[int]], rest: Sequence[int]) -> list[int]:

@@ -10,6 +10,8 @@ from toolyard.catalog.entry import Entry
 
 MOST_TERMS: Final = 300
 """Per field: what is stuffed in beyond that does not count."""
+MOST_REPETITIONS: Final = 3
+"""Per term and field, for the same reason."""
 _LONGEST_DESCRIPTION = 8_000
 _LONGEST_SUMMARY = 160
 _MOST_ARGUMENTS = 40
