@@ -55,8 +55,8 @@ class Supervisor:
 
     # -- life
 
-    def add(self, provider: Provider, *, required: bool = False, start_timeout: float = 10.0) -> None:
-        """Takes a provider in; it is contacted by `start`.
+    def add(self, provider: Provider, *, required: bool = False, start_timeout: float | None = None) -> None:
+        """Takes a provider in; `start` contacts it, within `start_timeout` seconds (10, unless it says otherwise).
 
         Raises:
             BadInput: its id cannot be a namespace.
@@ -94,7 +94,9 @@ class Supervisor:
         if others and left > 0:
             await asyncio.wait(others, timeout=left)
 
-    async def add_and_start(self, provider: Provider, *, required: bool = False, start_timeout: float = 10.0) -> None:
+    async def add_and_start(
+        self, provider: Provider, *, required: bool = False, start_timeout: float | None = None
+    ) -> None:
         """`add`, and the first contact. A required provider that fails is taken out again.
 
         Raises:
@@ -205,8 +207,7 @@ def _counts_against_provider(error: CallError) -> bool:
     """An unreachable provider does; a tool's error, a refused address or a 4xx answer does not."""
     if isinstance(error, Unreachable):
         return True
-    cause = error.__cause__
-    return isinstance(cause, EgressError | ProviderError) and not isinstance(cause, AddressRefused)
+    return isinstance(error.__cause__, EgressError) and not isinstance(error.__cause__, AddressRefused)
 
 
 def _unless_failed(needed: Sequence[asyncio.Future[ProviderError | None]]) -> None:

@@ -18,6 +18,7 @@ from toolyard.providers.supervisor.listing import shortened, vet
 from toolyard.providers.supervisor.policy import RetryPolicy
 from toolyard.providers.supervisor.status import ProviderState, ProviderStatus
 
+START_SECONDS = 10.0
 _log = structlog.stdlib.get_logger("toolyard.providers")
 
 
@@ -37,6 +38,14 @@ class Skips(Protocol):
     def skipped(self) -> tuple[str, ...]: ...
 
 
+@runtime_checkable
+class HasStartLimit(Protocol):
+    """A provider whose start may take longer than others', such as a command that downloads itself first."""
+
+    @property
+    def start_limit(self) -> float: ...
+
+
 class Reports(Protocol):
     """Where a watch tells what happened; the supervisor is one."""
 
@@ -53,7 +62,7 @@ class Watch:
         provider: Provider,
         *,
         required: bool,
-        start_timeout: float,
+        start_timeout: float | None,
         policy: RetryPolicy,
         clock: Clock,
         reports: Reports,
@@ -62,7 +71,8 @@ class Watch:
         self.required = required
         self.refusing = True
         """True while calls fail at once. A plain attribute: the call path reads it every time."""
-        self._start_timeout = start_timeout
+        own_limit = provider.start_limit if isinstance(provider, HasStartLimit) else START_SECONDS
+        self._start_timeout = own_limit if start_timeout is None else start_timeout
         self._policy = policy
         self._clock = clock
         self._reports = reports

@@ -1,0 +1,75 @@
+"""What a provider needs of a connection to an MCP server, whatever the era and the transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol, TypeAlias
+
+from toolyard.core.call import Progress, ProgressSink
+from toolyard.core.json import JsonObject, JsonValue
+from toolyard.providers.mcp.wire import LIST_CHANGED, PROGRESS, Message
+
+Era: TypeAlias = Literal["modern", "legacy"]
+NO_META: JsonObject = {}
+NO_HEADERS: Mapping[str, str] = {}
+
+
+class Link(Protocol):
+    """A way to an upstream whose era is settled."""
+
+    @property
+    def era(self) -> Era: ...
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, JsonValue],
+        *,
+        name: str | None = None,
+        meta: JsonObject = NO_META,
+        headers: Mapping[str, str] = NO_HEADERS,
+        progress: ProgressSink | None = None,
+        repeatable: bool = True,
+    ) -> JsonObject:
+        """The `result` of one request.
+
+        Args:
+            name: what `Mcp-Name` says (modern HTTP).
+            meta: goes into `_meta`.
+            headers: `Mcp-Param-*` (modern HTTP).
+            repeatable: whether it may be sent twice when the first time got no answer.
+
+        Raises:
+            RpcFault: the upstream answered with an error.
+            LinkLost: it did not answer.
+            BadAnswer: its answer cannot be used.
+        """
+        ...
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        """From now on `notify` is called when the tool list changed, and when the link was lost."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def hear(
+    message: Message, *, request_id: int | None, progress: ProgressSink | None, changed: Callable[[], None]
+) -> None:
+    """Passes a notification of the upstream on; unknown ones are nobody's business."""
+    method = message.get("method")
+    if method == LIST_CHANGED:
+        changed()
+    elif method == PROGRESS and progress is not None:
+        params = message.get("params")
+        if isinstance(params, dict) and params.get("progressToken") == request_id:
+            report = _progress(params)
+            if report is not None:
+                progress(report)
+
+
+def _progress(params: JsonObject) -> Progress | None:
+    done, total, text = params.get("progress"), params.get("total"), params.get("message")
+    if not isinstance(done, int | float):
+        return None
+    return Progress(done, total if isinstance(total, int | float) else None, text if isinstance(text, str) else None)

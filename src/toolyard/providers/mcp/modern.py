@@ -1,0 +1,138 @@
+"""A modern upstream over HTTP: no session, one POST per request. This is the hot path."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Literal
+
+import structlog
+
+from toolyard.core.call import ProgressSink
+from toolyard.core.errors import ToolyardError
+from toolyard.core.json import JsonObject, JsonValue
+from toolyard.egress import Egress
+from toolyard.providers.mcp import exchange, wire
+from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
+from toolyard.providers.mcp.link import NO_HEADERS, NO_META, hear
+from toolyard.providers.mcp.wire import Message
+
+_log = structlog.stdlib.get_logger("toolyard.providers.mcp")
+_MOST_PREPARED = 20_000
+
+
+class ModernHttp:
+    """Keeps nothing but prepared headers between requests; the connections are the egress's."""
+
+    era: Literal["modern"] = "modern"
+
+    def __init__(self, provider_id: str, url: str, *, egress: Egress, headers: Mapping[str, str]) -> None:
+        self._id = provider_id
+        self._url = url
+        self._egress = egress
+        self._constant = {
+            **headers,
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": wire.MODERN,
+        }
+        self._prepared: dict[tuple[str, str | None], dict[str, str]] = {}
+        self._ids = count(1)
+        self._listener: asyncio.Task[None] | None = None
+
+    async def discover(self) -> JsonObject:
+        """
+        Raises:
+            RpcFault, LinkLost, BadAnswer: as `request`.
+        """
+        return await self.request("server/discover", {})
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, JsonValue],
+        *,
+        name: str | None = None,
+        meta: JsonObject = NO_META,
+        headers: Mapping[str, str] = NO_HEADERS,
+        progress: ProgressSink | None = None,
+        repeatable: bool = True,
+    ) -> JsonObject:
+        request_id = next(self._ids)
+        if progress is not None:
+            meta = {**meta, "progressToken": request_id}
+        prepared = self._prepared.get((method, name)) or self._prepare(method, name)
+
+        def on_message(message: Message) -> None:
+            hear(message, request_id=request_id, progress=progress, changed=_nothing)
+
+        answer = await exchange.post(
+            self._egress,
+            self._url,
+            {**prepared, **headers} if headers else prepared,
+            wire.request(request_id, method, params, meta, modern=True),
+            request_id=request_id,
+            on_message=on_message,
+        )
+        return exchange.result_of(answer.message)
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        if self._listener is None:
+            self._listener = asyncio.create_task(self._follow_changes(notify), name=f"changes of {self._id}")
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener], timeout=1)
+            self._listener = None
+
+    def _prepare(self, method: str, name: str | None) -> dict[str, str]:
+        prepared = {**self._constant, "Mcp-Method": method}
+        if name is not None:
+            prepared["Mcp-Name"] = wire.header_value(name)
+        if len(self._prepared) < _MOST_PREPARED:
+            self._prepared[(method, name)] = prepared
+        return prepared
+
+    async def _follow_changes(self, notify: Callable[[], None]) -> None:
+        """Holds one `subscriptions/listen` stream open. When it breaks, the supervisor looks and it is opened again."""
+        pause = 1.0
+        while True:
+            heard = False
+
+            def on_message(message: Message) -> None:
+                nonlocal heard
+                heard = True
+                hear(message, request_id=None, progress=None, changed=notify)
+
+            request_id = next(self._ids)
+            try:
+                answer = await exchange.post(
+                    self._egress,
+                    self._url,
+                    self._prepare("subscriptions/listen", None),
+                    wire.request(
+                        request_id,
+                        "subscriptions/listen",
+                        {"notifications": {"toolsListChanged": True}},
+                        NO_META,
+                        modern=True,
+                    ),
+                    request_id=request_id,
+                    on_message=on_message,
+                    endless=True,
+                )
+                exchange.result_of(answer.message)
+            except RpcFault as fault:
+                _log.info("provider sends no changes", provider=self._id, reason=fault.message)
+                return
+            except (LinkLost, BadAnswer, ToolyardError) as error:
+                _log.debug("stream of changes ended", provider=self._id, reason=error.message)
+            pause = 1.0 if heard else min(pause * 2, 60.0)
+            await asyncio.sleep(pause)
+            notify()
+
+
+def _nothing() -> None:
+    """Changes are heard on the stream that was opened for them."""

@@ -1,0 +1,193 @@
+"""What every MCP provider does, whatever its transport: list, call, ask for health, end."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from toolyard.core.call import ToolResult
+from toolyard.core.errors import CallError, ErrorCode, ProviderError, Unreachable
+from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.tool import Kind, Tool
+from toolyard.providers.base import Invocation
+from toolyard.providers.mcp.definitions import HeaderMap, Unusable, param_headers, read_definition
+from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
+from toolyard.providers.mcp.link import NO_HEADERS, Link
+from toolyard.providers.mcp.results import to_result
+
+MOST_TOOLS = 10_000
+MOST_PAGES = 500
+
+
+class McpProvider(ABC):
+    """A connection that is made anew by each `start`, and the tools listed through it."""
+
+    kind = Kind.MCP
+
+    def __init__(self, provider_id: str, address: str, *, time_limit: float) -> None:
+        self._id = provider_id
+        self._address = address
+        self._time_limit = time_limit
+        self._link: Link | None = None
+        self._header_maps: dict[str, HeaderMap] = {}
+        self._skipped: tuple[str, ...] = ()
+        self._notify: Callable[[], None] = _nobody
+
+    @abstractmethod
+    async def _connect(self) -> tuple[Link, JsonObject]:
+        """A link whose era is settled, and the capabilities that the server declared."""
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @property
+    def era(self) -> str | None:
+        return self._link.era if self._link else None
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """What the last list left out, and why."""
+        return self._skipped
+
+    async def start(self) -> None:
+        """Connects; an earlier connection is given up.
+
+        Raises:
+            ProviderError: it cannot be reached, refuses us, or speaks no version that we speak.
+        """
+        await self.close()
+        link, capabilities = await self._connect()
+        self._link = link
+        offered = capabilities.get("tools")
+        if self._always_listens or (isinstance(offered, dict) and offered.get("listChanged") is True):
+            link.listen(self._changed)
+
+    _always_listens = False
+    """Whether a link notices its own end, so that it is listened to even where no change is ever announced."""
+
+    async def tools(self) -> Sequence[Tool]:
+        """All pages of `tools/list`; definitions that cannot be used are in `skipped`.
+
+        Raises:
+            ProviderError: no answer, or one that is no list.
+        """
+        link = self._linked()
+        tools: dict[str, Tool] = {}
+        header_maps: dict[str, HeaderMap] = {}
+        skipped: list[str] = []
+        cursor: str | None = None
+        cursors: set[str] = set()
+        for _ in range(MOST_PAGES):
+            page = await link.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            entries = page.get("tools")
+            if not isinstance(entries, list):
+                raise ProviderError(f"{self._address} answered tools/list without a list of tools.")
+            for wire in entries:
+                if len(tools) >= MOST_TOOLS:
+                    break
+                self._take(wire, tools, header_maps, skipped)
+            following = page.get("nextCursor")
+            if not isinstance(following, str) or not following:
+                break
+            if following in cursors:
+                skipped.append("the rest of the list: its pages repeat")
+                break
+            if len(tools) >= MOST_TOOLS:
+                skipped.append(f"all tools after the first {MOST_TOOLS}")
+                break
+            cursors.add(following)
+            cursor = following
+            await asyncio.sleep(0)
+        else:
+            skipped.append(f"all tools after the first {MOST_PAGES} pages of the list")
+        self._header_maps = header_maps
+        self._skipped = tuple(skipped)
+        return list(tools.values())
+
+    async def call(self, invocation: Invocation) -> ToolResult:
+        """
+        Raises:
+            CallError: upstream, with the server's own message; `Unreachable` when it did not answer.
+        """
+        link = self._link
+        if link is None:
+            raise Unreachable(f"Provider '{self._id}' is not connected.")
+        tool = invocation.tool
+        header_map = self._header_maps.get(tool.name)
+        try:
+            result = await link.request(
+                "tools/call",
+                {"name": tool.name, "arguments": invocation.arguments},
+                name=tool.name,
+                meta=invocation.trace,
+                headers=param_headers(header_map, invocation.arguments) if header_map else NO_HEADERS,
+                progress=invocation.progress,
+                repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
+            )
+        except RpcFault as fault:
+            raise CallError(ErrorCode.UPSTREAM, fault.message) from None
+        except BadAnswer as bad:
+            raise CallError(bad.code, bad.message, suggestion=bad.suggestion) from None
+        except LinkLost as lost:
+            raise _unreachable(lost, tool) from lost
+        return to_result(result)
+
+    async def health(self) -> None:
+        """
+        Raises:
+            ProviderError: the server does not answer.
+        """
+        link = self._linked()
+        await link.request("server/discover" if link.era == "modern" else "ping", {})
+
+    def on_change(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+
+    async def close(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    def _changed(self) -> None:
+        self._notify()
+
+    def _linked(self) -> Link:
+        if self._link is None:
+            raise ProviderError(f"Provider '{self._id}' is not connected.")
+        return self._link
+
+    def _take(
+        self, wire: JsonValue, tools: dict[str, Tool], header_maps: dict[str, HeaderMap], skipped: list[str]
+    ) -> None:
+        over_http = self._link is not None and self._link.era == "modern"
+        try:
+            definition = read_definition(self._id, wire, modern=over_http, time_limit=self._time_limit)
+        except Unusable as reason:
+            skipped.append(str(reason))
+            return
+        name = definition.tool.name
+        if name in tools:
+            skipped.append(f"{name!r} is listed twice; the first one is used")
+            return
+        tools[name] = definition.tool
+        if definition.header_map:
+            header_maps[name] = definition.header_map
+
+
+def _unreachable(lost: LinkLost, tool: Tool) -> Unreachable:
+    if lost.sent and not tool.annotations.read_only:
+        return Unreachable(
+            f"{lost.message} The outcome is unknown: {tool.name!r} may have taken effect.",
+            suggestion="Check before you call it again.",
+        )
+    return Unreachable(lost.message, suggestion=lost.suggestion)
+
+
+def _nobody() -> None:
+    """Until the supervisor asks to be told."""

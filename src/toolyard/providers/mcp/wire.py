@@ -1,0 +1,94 @@
+"""The words of both eras on the wire: versions, headers, `_meta` keys, messages."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from typing import TypeAlias
+
+import orjson
+
+from toolyard.core.json import JsonObject, JsonValue, canonical
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO_KEY = "io.modelcontextprotocol/clientInfo"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+
+METHOD_NOT_FOUND = -32601
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
+
+LIST_CHANGED = "notifications/tools/list_changed"
+PROGRESS = "notifications/progress"
+
+MOST_BYTES = 10 * 1024 * 1024
+"""Of one answer."""
+
+Message: TypeAlias = JsonObject
+
+_HEADER_SAFE = re.compile(r"[\x20-\x7E]*")
+_SENTINEL = re.compile(r"=\?base64\?.*\?=")
+
+
+@cache
+def client_info() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return {"name": "toolyard", "version": version("toolyard")}
+    except PackageNotFoundError:
+        return {"name": "toolyard", "version": "0"}
+
+
+@cache
+def modern_meta() -> dict[str, JsonValue]:
+    """What every modern request carries. No capabilities: questions of an upstream come in a later version."""
+    return {VERSION_KEY: MODERN, CLIENT_INFO_KEY: client_info(), CAPABILITIES_KEY: {}}
+
+
+@cache
+def modern_meta_json() -> orjson.Fragment:
+    return orjson.Fragment(orjson.dumps(modern_meta()))
+
+
+def request(request_id: int, method: str, params: Mapping[str, JsonValue], meta: JsonObject, *, modern: bool) -> bytes:
+    """One JSON-RPC request. `meta` is what this call adds to `_meta` (progress token, trace)."""
+    body: dict[str, object] = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    if modern:
+        body["params"] = {**params, "_meta": {**modern_meta(), **meta} if meta else modern_meta_json()}
+    elif meta:
+        body["params"] = {**params, "_meta": meta}
+    elif params:
+        body["params"] = params
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # an integer beyond 64 bits, which orjson refuses
+        whole = {**params, "_meta": {**modern_meta(), **meta}} if modern else {**params, "_meta": meta}
+        return canonical({"jsonrpc": "2.0", "id": request_id, "method": method, "params": whole})
+
+
+def notification(method: str, params: JsonObject | None = None) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+
+
+def reply_to(message: Message) -> bytes:
+    """Our answer to an upstream's own request: pings are answered, the rest is declined."""
+    if message.get("method") == "ping":
+        return orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+    error = {"code": METHOD_NOT_FOUND, "message": f"{message.get('method')} is not supported by this client"}
+    return orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+
+def header_value(text: str) -> str:
+    """Verbatim when it survives an HTTP header, else in the `=?base64?...?=` form of the specification."""
+    if _HEADER_SAFE.fullmatch(text) and text == text.strip() and not _SENTINEL.fullmatch(text):
+        return text
+    return f"=?base64?{b64encode(text.encode(errors='replace')).decode()}?="
