@@ -1,0 +1,131 @@
+"""`toolyard call`: one call through the whole call path of a running yard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from toolyard.core.errors import NotFound
+from toolyard.core.json import JsonObject, JsonValue
+from toolyard.faces.cli.arguments import Arguments, arguments_from
+from toolyard.faces.cli.failures import Exit, complain
+from toolyard.faces.cli.options import DEFAULT_URL, AsJson, Url
+from toolyard.faces.cli.output import note, objects, print_json, print_text
+from toolyard.faces.cli.waiting import waiting
+from toolyard.faces.cli.yard import Yard, segment, with_yard
+
+_AT_FIRST = 2.0
+_BETWEEN_LOOKS = 0.25
+_FINAL = ("COMPLETE", "ERROR")
+
+
+def call(
+    tool: Annotated[str, typer.Argument(help="provider:name, as `toolyard tools list` shows it.")],
+    *,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", help="name=value; outer.inner=value sets a field inside an object. Repeatable."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", "-d", help="All arguments as JSON, @file with JSON, or - for stdin.")
+    ] = None,
+    server: Annotated[str | None, typer.Option(help="Call within this server's slice only.")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Call a tool and print its result. A tool that fails ends with exit code 1; Ctrl-C cancels the call."""
+
+    async def body(yard: Yard) -> JsonObject:
+        schema = await _schema(yard, tool)
+        return await _called(yard, tool, arguments_from(arg or [], data, schema), server)
+
+    ended = with_yard(url, body)
+    if as_json:
+        print_json(ended)
+    else:
+        _print_result(ended)
+    if ended.get("state") != "COMPLETE":
+        if not as_json:
+            complain(_why(ended))
+        raise typer.Exit(Exit.FAILED)
+
+
+async def _schema(yard: Yard, tool: str) -> Mapping[str, JsonValue]:
+    try:
+        found = await yard.get(f"/v1/tools/{segment(tool)}")
+    except NotFound as error:
+        raise NotFound(error.message, suggestion="Look with `toolyard tools search ...`.") from None
+    schema = found.get("input_schema")
+    return schema if isinstance(schema, Mapping) else {}
+
+
+async def _called(yard: Yard, tool: str, arguments: Arguments, server: str | None) -> JsonObject:
+    body: dict[str, object] = {"arguments": arguments}
+    if server is not None:
+        body["server"] = server
+    started = await yard.post(f"/v1/tools/{segment(tool)}/call?wait={_AT_FIRST:g}", body)
+    if started.get("state") in _FINAL:
+        return started
+    call_id = str(started["id"])
+    with waiting(f"{tool} is running"):
+        try:
+            record = await _until_final(yard, call_id)
+        except asyncio.CancelledError:
+            await asyncio.shield(yard.post(f"/v1/calls/{call_id}/cancel", {}))
+            note(f"Cancelled {call_id}.")
+            raise
+    return await _as_ended(yard, record)
+
+
+async def _until_final(yard: Yard, call_id: str) -> JsonObject:
+    while True:
+        record = await yard.get(f"/v1/calls/{call_id}")
+        if record.get("state") in _FINAL:
+            return record
+        await asyncio.sleep(_BETWEEN_LOOKS)
+
+
+async def _as_ended(yard: Yard, record: JsonObject) -> JsonObject:
+    """A record as the first answer would have been."""
+    ended: dict[str, JsonValue] = {"id": record["id"], "tool": record["tool"], "state": record["state"]}
+    if record.get("result_url"):
+        result = await yard.get(str(record["result_url"]))
+        ended["result"] = {
+            "content": result.get("content", []),
+            "structured": result.get("structuredContent"),
+            "is_error": bool(result.get("isError")),
+        }
+    if record.get("error_code"):
+        ended["error"] = {
+            "error": record.get("error"),
+            "code": record["error_code"],
+            "suggestion": record.get("suggestion"),
+        }
+    return ended
+
+
+def _print_result(ended: JsonObject) -> None:
+    result = ended.get("result")
+    if isinstance(result, Mapping):
+        for block in objects(result.get("content")):
+            print_text(_text_of(block))
+    warnings = ended.get("warnings")
+    for warning in warnings if isinstance(warnings, list) else []:
+        note(f"Note: {warning}")
+
+
+def _text_of(block: JsonObject) -> str:
+    if block.get("type") == "text":
+        return str(block.get("text", ""))
+    address = block.get("url") or block.get("uri")
+    return f"[{block.get('type')}{f' at {address}' if address else ''}]"
+
+
+def _why(ended: JsonObject) -> str:
+    found = ended.get("error")
+    error: Mapping[str, JsonValue] = found if isinstance(found, Mapping) else {}
+    parts = (f"{error.get('code', 'error')}: {error.get('error', 'the call failed.')}", error.get("suggestion"))
+    return " ".join(" ".join(str(part) for part in parts if part).split())

@@ -1,0 +1,185 @@
+"""`toolyard keys`: API keys, through a running yard or, where none runs, straight in its database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from toolyard.core.clock import rfc3339
+from toolyard.core.errors import BadInput
+from toolyard.core.json import JsonObject
+from toolyard.core.principal import Scope
+from toolyard.faces.cli.failures import NoYard
+from toolyard.faces.cli.options import (
+    DEFAULT_DATA_DIR,
+    DEFAULT_URL,
+    AsJson,
+    Database,
+    DataDir,
+    Url,
+    database_location,
+)
+from toolyard.faces.cli.output import note, print_json, print_table, print_text, texts
+from toolyard.faces.cli.yard import Yard, segment, with_yard
+
+if TYPE_CHECKING:
+    from toolyard.identity.keys import KeyInfo, Keys
+
+group = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
+T = TypeVar("T")
+
+
+@group.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="For people: who or what uses it.")],
+    *,
+    scope: Annotated[
+        list[Scope] | None, typer.Option("--scope", "-s", help="What it may do; repeatable. Default: call.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires; never without.")] = None,
+    url: Url = DEFAULT_URL,
+    database: Database = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    as_json: AsJson = False,
+) -> None:
+    """Create a key and print it, once. Works on the database where no yard runs, so for a first key too."""
+    scopes = sorted({item.value for item in scope or [Scope.CALL]})
+    expires = datetime.now(UTC) + timedelta(days=days) if days else None
+
+    async def ask(yard: Yard) -> JsonObject:
+        body = {"name": name, "scopes": scopes, "expires": expires.isoformat() if expires else None}
+        return await yard.post("/v1/keys", body)
+
+    async def make(keys: Keys) -> JsonObject:
+        info, secret = await keys.create(
+            name, {Scope(item) for item in scopes}, expires.timestamp() if expires else None
+        )
+        return {**_wire(info), "key": secret}
+
+    made = _through(url, database, data_dir, ask, make)
+    if as_json:
+        print_json(made)
+        return
+    print_text(str(made["key"]))
+    note(f"This is the only copy of the key {made['id']} ({name}: {', '.join(scopes)}). Keep it safe.")
+    note("Use it as 'Authorization: Bearer KEY', or with these commands as TOOLYARD_KEY.")
+
+
+@group.command("list")
+def list_keys(
+    *,
+    url: Url = DEFAULT_URL,
+    database: Database = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    as_json: AsJson = False,
+) -> None:
+    """List keys, without their secrets."""
+
+    async def read(keys: Keys) -> list[JsonObject]:
+        return [_wire(info) for info in await keys.list()]
+
+    found = _through(url, database, data_dir, lambda yard: yard.pages("/v1/keys", {}, 10_000), read)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            item["id"],
+            item.get("name"),
+            texts(item.get("scopes")),
+            item.get("created"),
+            item.get("last_used") or "never",
+            "revoked" if item.get("revoked") else "live" if item.get("live") else "expired",
+        )
+        for item in found
+    ]
+    columns = ("key", "name", "scopes", "created", "last used", "state")
+    print_table(columns, rows, empty="There are no keys yet: `toolyard keys create NAME` makes one.")
+
+
+@group.command("revoke")
+def revoke(
+    key: Annotated[str, typer.Argument(help="The key's id, as `toolyard keys list` shows it.")],
+    *,
+    url: Url = DEFAULT_URL,
+    database: Database = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key: within two seconds nobody can use it."""
+
+    async def ask(yard: Yard) -> JsonObject:
+        return await yard.request("DELETE", f"/v1/keys/{segment(key)}")
+
+    async def end(keys: Keys) -> JsonObject:
+        return _wire(await keys.revoke(key))
+
+    answer = _through(url, database, data_dir, ask, end)
+    if as_json:
+        print_json(answer)
+    else:
+        note(f"Revoked {key}.")
+
+
+def _through(
+    url: str,
+    database: str | None,
+    data_dir: Path,
+    remotely: Callable[[Yard], Awaitable[T]],
+    directly: Callable[[Keys], Awaitable[T]],
+) -> T:
+    """A database that was named is used; else a running yard; else the data folder's database."""
+    if database is not None:
+        _check_folder(database)
+        return asyncio.run(_in_database(database, directly))
+    try:
+        return with_yard(url, remotely)
+    except NoYard as nobody:
+        if url != DEFAULT_URL:
+            raise
+        location = database_location(None, data_dir)
+        if not data_dir.is_dir():
+            raise NoYard(
+                f"{nobody.message} There is no data folder {data_dir} here either.",
+                suggestion="Start `toolyard serve`, or name the database with --database or --data-dir.",
+            ) from None
+        note(f"No yard runs at {url}; using the database {location}.")
+        return asyncio.run(_in_database(location, directly))
+
+
+def _check_folder(location: str) -> None:
+    if "://" not in location and not Path(location).expanduser().parent.is_dir():
+        raise BadInput(f"The folder of {location} does not exist.", where="--database", suggestion="Make it first.")
+
+
+async def _in_database(location: str, work: Callable[[Keys], Awaitable[T]]) -> T:
+    from toolyard.identity.keys import Keys
+    from toolyard.store.open import open_store
+
+    store = open_store(location)
+    try:
+        await store.start()
+        return await work(Keys(store))
+    finally:
+        await store.close()
+
+
+def _wire(info: KeyInfo) -> JsonObject:
+    def time(value: float | None) -> str | None:
+        return None if value is None else rfc3339(value)
+
+    return {
+        "id": info.id,
+        "name": info.name,
+        "scopes": sorted(info.scopes),
+        "created": rfc3339(info.created),
+        "expires": time(info.expires),
+        "last_used": time(info.last_used),
+        "revoked": time(info.revoked),
+        "live": info.is_live(datetime.now(UTC).timestamp()),
+    }

@@ -1,0 +1,31 @@
+"""Where this process logs: to stderr, one line per event, so that stdout stays for results and protocols."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+
+def log_to_stderr(*, verbose: bool = False) -> None:
+    """Both structlog and the standard library's loggers; INFO with `verbose`, else WARNING."""
+    import structlog
+
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True)
+    renderer = (
+        structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)
+        if sys.stderr.isatty()
+        else structlog.processors.LogfmtRenderer(bool_as_flag=False)
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
