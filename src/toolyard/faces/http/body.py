@@ -1,0 +1,69 @@
+"""Request bodies: read once, within a limit, after the caller is known."""
+
+from __future__ import annotations
+
+from starlette.types import Message, Receive, Scope
+
+from toolyard.core.errors import BadInput, TooLarge
+
+MIB = 1024 * 1024
+USUAL_LIMIT = 4 * MIB
+IMPORT_LIMIT = 70 * MIB
+"""An API document of up to 64 MiB, with room for its wrapping."""
+
+
+class Disconnected(Exception):
+    """The client went away before its request was whole. Nobody is left to be answered."""
+
+
+def limit_for(path: str) -> int:
+    return IMPORT_LIMIT if path.endswith("/tools/import-openapi") else USUAL_LIMIT
+
+
+async def read_body(scope: Scope, receive: Receive) -> bytes:
+    """
+    Raises:
+        TooLarge: more than the path takes, by its announced length or by what came.
+        BadInput: a Content-Length that is no number.
+        Disconnected: the client is gone.
+    """
+    limit = limit_for(scope["path"])
+    announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if not announced.isdigit():
+        raise BadInput("The Content-Length header is no number.", where="header:Content-Length")
+    if int(announced) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body that was read, then what the connection says."""
+    given = False
+
+    async def receive_again() -> Message:
+        nonlocal given
+        if not given:
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return receive_again
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"The request is larger than the {limit // MIB} MiB that are taken here.",
+        suggestion="Send less; a large API document can be imported by URL.",
+    )

@@ -1,0 +1,38 @@
+"""Clusters: groups of tools that are shown and deleted as one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from toolyard.catalog import Cluster
+from toolyard.core.principal import Scope
+from toolyard.faces.http.access import Yard, needs
+from toolyard.faces.http.models import ClusterDeleted, ClusterOut, Listed
+from toolyard.faces.http.paging import Page, cut
+
+router = APIRouter(tags=["Clusters"])
+
+
+@router.get("/clusters", **needs(Scope.CALL, Scope.READ, Scope.MANAGE))
+async def list_clusters(yard: Yard, page: Annotated[Page, Query()]) -> Listed[ClusterOut]:
+    """Every cluster with its counts, sorted by name; tools without one are in `Ungrouped`."""
+    clusters = sorted(yard.catalog.snapshot.clusters(), key=lambda cluster: cluster.name)
+    found, next_cursor = cut(clusters, page, key=lambda cluster: cluster.name)
+    return Listed(items=[_cluster_out(cluster) for cluster in found], next_cursor=next_cursor)
+
+
+@router.delete("/clusters/{name:path}", **needs(Scope.MANAGE))
+async def delete_cluster(yard: Yard, name: str) -> ClusterDeleted:
+    """Remove a cluster and all its tools, at once and in every face."""
+    return ClusterDeleted(name=name, deleted=await yard.delete_cluster(name))
+
+
+def _cluster_out(cluster: Cluster) -> ClusterOut:
+    return ClusterOut(
+        name=cluster.name,
+        tools=len(cluster.entries),
+        available=sum(1 for entry in cluster.entries if entry.callable),
+        namespaces=list(cluster.namespaces),
+    )
