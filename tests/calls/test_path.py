@@ -60,7 +60,8 @@ async def test_arguments_that_do_not_fit_never_reach_the_provider(
             ErrorCode.INVALID_ARGUMENTS, f"Invalid arguments for pets:write: {message}.", suggestion
         )
         record = await y.calls.get(outcome.call_id)
-        assert (record.state, record.error, record.started) == (CallState.ERROR, outcome.failure.message, None)
+        expected = f"Invalid arguments for pets:write: {message}."
+        assert (record.state, record.error, record.started) == (CallState.ERROR, expected, None)
 
 
 async def test_formats_of_an_imported_document_are_only_hints(tmp_path: Path) -> None:

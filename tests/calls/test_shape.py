@@ -83,7 +83,7 @@ async def test_control_and_invisible_characters_are_stripped_everywhere(tmp_path
 
 def test_emoji_and_joined_scripts_survive_cleaning() -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
-    persian = "می\u200cخواهم"
+    persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
     assert clean(f"{family} {persian} ❤\ufe0f") == f"{family} {persian} ❤\ufe0f"
 
 
