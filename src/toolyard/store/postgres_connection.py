@@ -30,7 +30,7 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
 }
 _GONE = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow, pg.IdleInTransactionSessionTimeout)
-_ELSEWHERE = (pg.ReadOnlySqlTransaction,)
+_STANDBY = pg.ReadOnlySqlTransaction
 _FULL = (pg.DiskFull, pg.OutOfMemory, pg.TooManyConnections, pg.ConfigurationLimitExceeded)
 _CORRUPT = (pg.DataCorrupted, pg.IndexCorrupted)
 
@@ -218,9 +218,9 @@ def _end_of_quoted(sql: str, start: int) -> int:
     return len(sql) if end < 0 else end + length
 
 
-def is_lost(raw: psycopg.Connection, error: psycopg.Error) -> bool:
-    """The connection is of no more use: gone, or to a server that has become a standby."""
-    return raw.closed or raw.broken or isinstance(error, _GONE + _ELSEWHERE)
+def is_lost(raw: psycopg.Connection, error: psycopg.Error, *, read_only: bool) -> bool:
+    """The connection is of no more use: gone, or a writer's to a server that has become a standby."""
+    return raw.closed or raw.broken or isinstance(error, _GONE) or (not read_only and isinstance(error, _STANDBY))
 
 
 def is_retried(error: psycopg.Error) -> bool:
@@ -240,7 +240,7 @@ def translated(error: psycopg.Error, location: str) -> Exception:
             f"The database {location} is not available: {detail}.",
             suggestion="Nothing of this change was written. Free the server's disk, memory or connections.",
         )
-    if isinstance(error, _GONE + _ELSEWHERE) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate):
+    if isinstance(error, _GONE) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate):
         return StoreUnavailable(
             f"The connection to the database {location} was lost: {detail}.", suggestion="Try again in a moment."
         )

@@ -88,13 +88,15 @@ class Worker:
             _TogetherFailed: a function of several failed.
         """
         repeats = 0
+        pause = FIRST_PAUSE
         while True:
-            raw = self._connected()
             try:
-                return self._attempt(raw, batch)
+                outcomes = self._attempt(self._connected(), batch)
+                self._lost_since = None
+                return outcomes
             except _Lost as error:
-                log.warning("The connection to %s was lost, trying again: %s", self._address.shown, error.__cause__)
-                self._drop_connection()
+                self._give_up_or_wait(error.__cause__ or error, pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected) as error:
                 repeats += 1
                 if repeats > MOST_REPEATS:
@@ -129,7 +131,7 @@ class Worker:
 
     def _failed(self, connection: PostgresConnection, outcomes: list[Outcome], *, alone: bool) -> list[Outcome]:
         failure = connection.failure
-        if failure is not None and is_lost(connection.raw, failure):
+        if failure is not None and is_lost(connection.raw, failure, read_only=self._read_only):
             raise _Lost from failure
         try:
             connection.rollback()
@@ -150,23 +152,27 @@ class Worker:
     def _connected(self) -> psycopg.Connection:
         """
         Raises:
-            StoreUnavailable: after our patience; at once, when it was already lost for that long.
+            _Lost: the server does not answer, or refuses us.
         """
-        pause = FIRST_PAUSE
-        while self._raw is None:
+        if self._raw is None:
             try:
                 self._raw = self._address.connect()
             except psycopg.Error as error:
-                now = time.monotonic()
-                self._lost_since = self._lost_since or now
-                if now - self._lost_since >= self._patience or self._closing.is_set():
-                    raise self._address.unreachable(error) from error
-                self._closing.wait(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
-        self._lost_since = None
+                raise _Lost from error
         return self._raw
 
-    def _drop_connection(self) -> None:
+    def _give_up_or_wait(self, reason: BaseException, pause: float) -> None:
+        """
+        Raises:
+            StoreUnavailable: after our patience; at once, when the database was already away for that long.
+        """
         if self._raw is not None:
             self._raw.close()
             self._raw = None
+        now = time.monotonic()
+        if self._lost_since is None:
+            self._lost_since = now
+            log.warning("The database %s is away, trying again: %s", self._address.shown, reason)
+        if now - self._lost_since >= self._patience or self._closing.is_set():
+            raise self._address.unreachable(reason) from reason
+        self._closing.wait(pause)

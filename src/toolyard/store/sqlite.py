@@ -163,8 +163,9 @@ class SqliteStore:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         except OSError as error:
+            reason = "its folder is a file" if isinstance(error, FileExistsError) else error.strerror
             raise StoreUnavailable(
-                f"The database {self._path} cannot be opened: {error.strerror}.",
+                f"The database {self._path} cannot be opened: {reason}.",
                 suggestion="Give --database a path in a folder that this account may write to.",
             ) from error
         try:
@@ -340,13 +341,14 @@ def _nothing(_: Connection) -> None:
 def _run_script(raw: sqlite3.Connection, script: str) -> None:
     """Statement by statement: `executescript` would commit the open transaction first."""
     statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
+    *pieces, rest = script.split(";")
+    for piece in pieces:
+        statement += f"{piece};"
         if sqlite3.complete_statement(statement):
             raw.execute(statement)
             statement = ""
-    if statement.strip():
-        raw.execute(statement)
+    if (statement + rest).strip():
+        raw.execute(statement + rest)
 
 
 def translated(error: sqlite3.Error, location: str) -> Exception:

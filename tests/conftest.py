@@ -1,0 +1,49 @@
+"""Fixtures for every room: the event loop, and a store on each engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.store.postgres import PostgresServer, running_postgres
+from toolyard.store import Store, open_store
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": False}
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The location of an empty database, on each engine in turn."""
+    if request.param == "sqlite":
+        return str(tmp_path / "toolyard.db")
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.new_database()
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[Store]:
+    """A started store, on each engine in turn."""
+    store = open_store(database)
+    await store.start()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def sqlite_store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A started store on SQLite, for rooms that only need one."""
+    store = open_store(str(tmp_path / "toolyard.db"))
+    await store.start()
+    yield store
+    await store.close()

@@ -1,0 +1,87 @@
+"""kill -9 in the middle of writing, again and again: what was acknowledged is there, and nothing is there by half."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.store.postgres import PostgresServer
+from tests.store.rows import names, put
+from toolyard.store import open_store
+
+ROOT = Path(__file__).parents[2]
+ACKNOWLEDGED_BEFORE_THE_KILL = (1, 40, 300, 800, 150)
+"""Different moments: the first write, between checkpoints, after some."""
+
+
+async def write_until_killed(location: str, first: int, acknowledgements: int) -> list[int]:
+    """What a writer acknowledged before it was killed, also what was still in the pipe."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.store.writer_process", location, str(first),
+        cwd=ROOT, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"ready\n"
+        acknowledged = [int(await process.stdout.readline()) for _ in range(acknowledgements)]
+        process.send_signal(signal.SIGKILL)
+        rest = await process.stdout.read()
+        complete_lines = rest[: rest.rfind(b"\n") + 1]
+        return acknowledged + [int(line) for line in complete_lines.split()]
+    finally:
+        if process.returncode is None and process.stdout is not None and not process.stdout.at_eof():
+            process.kill()
+        await process.wait()
+
+
+async def test_a_killed_writer_loses_nothing_it_acknowledged(database: str) -> None:
+    acknowledged: set[int] = set()
+    async with asyncio.timeout(60):
+        for round_number, moment in enumerate(ACKNOWLEDGED_BEFORE_THE_KILL):
+            acknowledged.update(await write_until_killed(database, round_number * 1_000_000, moment))
+
+    store = open_store(database)
+    await store.start()
+    found = await store.read(names)
+    if store.dialect == "sqlite":
+        assert await store.read(lambda c: c.execute("PRAGMA integrity_check").fetchall()) == [("ok",)]
+    await store.close()
+
+    pairs = {(int(name[:8]), name[9:]) for name in found}
+    numbers = {number for number, _ in pairs}
+    assert len(acknowledged) >= sum(ACKNOWLEDGED_BEFORE_THE_KILL)
+    assert acknowledged - numbers == set()
+    assert pairs == {(number, half) for number in numbers for half in "ab"}
+
+
+@pytest.mark.postgres
+async def test_a_crashed_server_loses_nothing_that_was_acknowledged(postgres_server: PostgresServer) -> None:
+    """The whole PostgreSQL server ends without a checkpoint while eight callers write, and comes back."""
+    store = open_store(postgres_server.new_database())
+    await store.start()
+    acknowledged: list[str] = []
+    stop = asyncio.Event()
+
+    async def caller(number: int) -> None:
+        written = 0
+        while not stop.is_set():
+            acknowledged.append(await store.tx(put(f"{number}-{written:06}")))
+            written += 1
+
+    async with asyncio.timeout(60):
+        callers = asyncio.gather(*(caller(number) for number in range(8)))
+        while len(acknowledged) < 200:
+            await store.tx(names)
+        await asyncio.to_thread(postgres_server.crash_and_restart)
+        enough = len(acknowledged) + 200
+        while len(acknowledged) < enough:
+            await store.tx(names)
+        stop.set()
+        await callers
+    found = await store.read(names)
+    await store.close()
+    assert sorted(acknowledged) == found
