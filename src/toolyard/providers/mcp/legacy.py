@@ -95,7 +95,8 @@ class LegacyHttp:
                 raise
         return await self._once(await self._renew(session), method, params, meta, progress)
 
-    def listen(self, notify: Callable[[], None]) -> None:
+    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
+        """Always opens the GET stream: a server that waits there for an answer to its question gets a refusal."""
         self._notify = notify
         if self._listener is None:
             self._listener = asyncio.create_task(self._follow_changes(), name=f"changes of {self._id}")

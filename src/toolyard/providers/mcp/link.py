@@ -46,8 +46,11 @@ class Link(Protocol):
         """
         ...
 
-    def listen(self, notify: Callable[[], None]) -> None:
-        """From now on `notify` is called when the tool list changed, and when the link was lost."""
+    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
+        """From now on `notify` is called when the tool list changed, and when the link was lost.
+
+        `announced`: the server declared that it tells of changes. Called once.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -77,8 +77,8 @@ class ModernHttp:
         )
         return exchange.result_of(answer.message)
 
-    def listen(self, notify: Callable[[], None]) -> None:
-        if self._listener is None:
+    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
+        if announced and self._listener is None:
             self._listener = asyncio.create_task(self._follow_changes(notify), name=f"changes of {self._id}")
 
     async def close(self) -> None:

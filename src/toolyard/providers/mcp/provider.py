@@ -65,11 +65,7 @@ class McpProvider(ABC):
         link, capabilities = await self._connect()
         self._link = link
         offered = capabilities.get("tools")
-        if self._always_listens or (isinstance(offered, dict) and offered.get("listChanged") is True):
-            link.listen(self._changed)
-
-    _always_listens = False
-    """Whether a link notices its own end, so that it is listened to even where no change is ever announced."""
+        link.listen(self._changed, announced=isinstance(offered, dict) and offered.get("listChanged") is True)
 
     async def tools(self) -> Sequence[Tool]:
         """All pages of `tools/list`; definitions that cannot be used are in `skipped`.

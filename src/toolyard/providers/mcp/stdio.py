@@ -44,7 +44,6 @@ class StdioLink:
         self._waiting: dict[int, _Waiting] = {}
         self._ended: str | None = None
         self._notify: Callable[[], None] = _nobody
-        self._listening = False
         self._background: set[asyncio.Task[None]] = set()
 
     async def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None) -> None:
@@ -95,10 +94,11 @@ class StdioLink:
             except OSError as error:
                 raise LinkLost("The MCP server no longer reads what it is sent.", sent=False) from error
 
-    def listen(self, notify: Callable[[], None]) -> None:
+    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
         self._notify = notify
-        if self.era == "modern" and not self._listening:
-            self._listening = True
+        if self._ended is not None:
+            notify()
+        elif self.era == "modern" and announced:
             self._in_background(self._follow_changes())
 
     async def close(self) -> None:
@@ -182,7 +182,6 @@ class McpStdioProvider(McpProvider):
 
     start_limit = 60.0
     """A first start may have to download the server (npx, uvx)."""
-    _always_listens = True
 
     def __init__(
         self,
