@@ -50,6 +50,7 @@ from toolyard.faces.mcp.wire import (
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _log = structlog.stdlib.get_logger("toolyard.faces.mcp")
 _TOOLS_CHANGED = notification("notifications/tools/list_changed")
+_NO_AUTHORIZATION_SERVER = "No authorization server is needed here: send an API key as 'Authorization: Bearer <key>'."
 _ALLOW = (b"allow", b"POST, GET, DELETE")
 _MODERN_ALLOW = (b"allow", b"POST")
 
@@ -82,6 +83,8 @@ class Edge:
         headers: Headers = dict(scope["headers"])
         try:
             self._guard.check(headers.get(b"host"), headers.get(b"origin"))
+            if not scope["path"].startswith("/mcp"):
+                raise RpcError(INVALID_REQUEST, _NO_AUTHORIZATION_SERVER, status=404)
             match scope["method"]:
                 case "POST":
                     await self._post(scope, headers, receive, send)
@@ -245,10 +248,10 @@ class Edge:
         return await self.face.sessions.verify(session_id, server=caller.server.id, principal=caller.principal)
 
     def _server(self, path: str) -> Server:
-        server_id = path.partition("/mcp")[2].strip("/") or DEFAULT_SERVER
-        server = self.face.app.servers.get(server_id)
+        root, _, server_id = path.strip("/").partition("/")
+        server = self.face.app.servers.get(server_id or DEFAULT_SERVER) if root == "mcp" else None
         if server is None:
-            raise RpcError(INVALID_REQUEST, f"There is no server {server_id!r} here.", status=404)
+            raise RpcError(INVALID_REQUEST, f"There is no MCP server at {path!r}.", status=404)
         return server
 
     def _accepted(self, accept: bytes | None) -> tuple[bool, bool]:
@@ -305,7 +308,7 @@ def _parse_accept(accept: bytes | None) -> tuple[bool, bool]:
     )
 
 
-async def _body(headers: Headers, receive: Receive) -> bytes | bytearray:
+async def _body(headers: Headers, receive: Receive) -> bytes:
     """
     Raises:
         RpcError: more than `MOST_BODY_BYTES` (413).
@@ -313,19 +316,19 @@ async def _body(headers: Headers, receive: Receive) -> bytes | bytearray:
     length = headers.get(b"content-length", b"0")
     if len(length) > 6 and length.isdigit() and int(length) > MOST_BODY_BYTES:
         raise _too_large()
-    message = await receive()
-    if not message.get("more_body") and message["type"] == "http.request":
-        return message.get("body", b"")
-    body = bytearray()
+    parts: list[bytes] = []
+    size = 0
     while True:
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise _Gone
-        body += message.get("body", b"")
-        if len(body) > MOST_BODY_BYTES:
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MOST_BODY_BYTES:
             raise _too_large()
+        parts.append(part)
         if not message.get("more_body"):
-            return body
-        message = await receive()
+            return part if len(parts) == 1 else b"".join(parts)
 
 
 def _too_large() -> RpcError:
@@ -346,5 +349,9 @@ async def _refuse_method(send: Send, allow: tuple[bytes, bytes]) -> None:
 
 
 def build(app: FaceApp, *, allowed_hosts: tuple[str, ...] = ()) -> Edge:
-    """The face as an ASGI application. `allowed_hosts` come besides the loopback names."""
-    return Edge(Face(app), HostGuard(allowed_hosts))
+    """The face as an ASGI application.
+
+    Hosts and origins that are let in: the loopback names, the public URL's, the address that is listened on, and
+    `allowed_hosts` (`*` for all, behind a proxy that checks).
+    """
+    return Edge(Face(app), HostGuard((app.settings.url, app.settings.host, *allowed_hosts)))

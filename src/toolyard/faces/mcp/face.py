@@ -34,6 +34,13 @@ class Gate(Protocol):
     async def principal(self, scope: Mapping[str, Any]) -> Principal: ...
 
 
+class Addresses(Protocol):
+    @property
+    def url(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+
+
 class FaceApp(Protocol):
     """The part of `toolyard.app.App` that this face uses."""
 
@@ -47,6 +54,8 @@ class FaceApp(Protocol):
     def servers(self) -> Mapping[str, Server]: ...
     @property
     def gate(self) -> Gate: ...
+    @property
+    def settings(self) -> Addresses: ...
 
 
 class Face:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 from toolyard.faces.mcp.wire import INVALID_REQUEST, RpcError
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_NOBODY = {"", "0.0.0.0", "[::]"}
+"""Addresses to listen on that are nobody's name: a web page may use them to reach a local server."""
 _REMEMBERED = 256
 
 
@@ -20,7 +22,7 @@ class HostGuard:
     def __init__(self, names: Iterable[str] = ()) -> None:
         given = list(names)
         self._open = "*" in given
-        self._names = frozenset({*LOOPBACK_NAMES, *(_host_name(name) for name in given)} - {""})
+        self._names = frozenset({*LOOPBACK_NAMES, *(_host_name(name) for name in given)} - _NOBODY)
         self._allowed: set[bytes] = set()
 
     def check(self, host: bytes | None, origin: bytes | None) -> None:

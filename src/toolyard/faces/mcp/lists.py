@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as BadBase64
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -56,6 +55,10 @@ class ToolLists:
         page = self._build(view, era, start, stamp)
         self._keep(key, page)
         return page
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._bytes
 
     def _build(self, view: View, era: Era, start: int, stamp: bytes) -> bytes:
         tools: list[bytes] = []
@@ -133,7 +136,9 @@ def _cursor_after(name: str) -> str:
 def _name_in(cursor: JsonValue) -> str:
     try:
         if isinstance(cursor, str) and cursor:
-            return urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (BadBase64, ValueError):
+            name = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+            if _cursor_after(name) == cursor:
+                return name
+    except ValueError:
         pass
     raise RpcError(INVALID_PARAMS, "The cursor is none that this server gave out. List again from the start.")

@@ -137,6 +137,11 @@ class Sessions:
         await self._store.tx(partial(ended_sessions.end, digest=digest, expires=session.issued + LIFETIME))
         self._ended[digest] = session.issued + LIFETIME
 
+    async def refreshed(self) -> None:
+        """Wait for a look at the store that is under way."""
+        if self._refreshing is not None:
+            await self._refreshing
+
     async def _load(self) -> bytes:
         fresh = secrets.token_hex(32)
         key = bytes.fromhex(await self._store.tx(partial(kept.get_or_create, name=KEY_NAME, value=fresh)))

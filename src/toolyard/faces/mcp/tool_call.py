@@ -58,8 +58,6 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
         ctx.running.cancel = None
-    if outcome.failure is not None and outcome.failure.code is ErrorCode.NOT_FOUND:
-        raise unknown_tool(name)
     return dumps(result_of(outcome, ctx.era, ctx.face.server_info))
 
 

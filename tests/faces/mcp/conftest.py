@@ -1,0 +1,48 @@
+"""A real App with a scripted provider behind the MCP face."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faces.mcp.yard import Scripted, Slow, Wire, fill
+from toolyard.app import App, Settings
+from toolyard.faces import asgi
+from toolyard.faces.mcp import Edge, build
+from toolyard.serving import listening_socket, serving
+
+
+@dataclass
+class Yard:
+    app: App
+    provider: Scripted
+    slow: Slow
+    edge: Edge
+    wire: Wire
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+    """Demo mode: whoever is on this machine may call."""
+    async with App.running(Settings(data_dir=tmp_path, demo=True)) as app:
+        provider = Scripted("kit")
+        slow = fill(provider)
+        await app.supervisor.add_and_start(provider)
+        edge = build(app)
+        yield Yard(app, provider, slow, edge, Wire(edge))
+
+
+@pytest.fixture
+def wire(yard: Yard) -> Wire:
+    return yard.wire
+
+
+@pytest.fixture
+async def url(yard: Yard) -> AsyncIterator[str]:
+    """The same app behind uvicorn, with every face mounted."""
+    bound = listening_socket("127.0.0.1", 0)
+    async with serving(asgi.build(yard.app), bound):
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
