@@ -61,7 +61,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, bound: socket.socket) -> AsyncGenerator[EmbeddedServer]:
-    """Serve until the block ends; gives the server once it answers."""
+    """Serve until the block ends; gives the server once it answers.
+
+    Raises:
+        RuntimeError: uvicorn ended before it was ready.
+    """
     config = uvicorn.Config(
         cast("Any", app),
         lifespan="off",
@@ -72,10 +76,15 @@ async def serving(app: ASGIApp, bound: socket.socket) -> AsyncGenerator[Embedded
         ws="none",
     )
     server = EmbeddedServer(config)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve([bound]), name="uvicorn")
-        await server.ready.wait()
-        try:
-            yield server
-        finally:
-            server.should_exit = True
+    task = asyncio.create_task(server.serve([bound]), name="uvicorn")
+    ready = asyncio.create_task(server.ready.wait(), name="uvicorn-ready")
+    try:
+        await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+            raise RuntimeError("the HTTP server ended before it was ready")
+        yield server
+    finally:
+        ready.cancel()
+        server.should_exit = True
+        await task

@@ -54,7 +54,7 @@ class Checker:
         given = cast("dict[str, object]", value)
         fields = {known.encode_name: known for known in expected.fields}
         names = [*fields] if expected.tag_field is None else [expected.tag_field, *fields]
-        for name in given.keys() - set(names):
+        for name in [name for name in given if name not in names]:
             hint = did_you_mean(name, names) or f"Known here: {', '.join(sorted(names))}."
             self._say((*place, name), "unknown field.", hint)
         for name, known in fields.items():
@@ -172,7 +172,8 @@ class Checker:
 
 _PATTERN_HINTS: Mapping[Form | None, str] = {
     Form.ID: "Use 1 to 64 of a-z, 0-9, '_' and '-', beginning and ending with a letter or digit.",
-    None: "Look at `toolyard manifest schema` for what may stand here.",
+    Form.TOOL: "Write it as provider:name, such as crm:search.",
+    Form.MODULE: "Name it as `import` would, such as my_tools.",
 }
 
 

@@ -25,6 +25,8 @@ class Form(StrEnum):
     KEY = "key"
     """A secret that a file may only name: `${VAR}`."""
     SECRET = "secret"  # noqa: S105  (the name of a form, no password)
+    TOOL = "tool"
+    MODULE = "module"
     VERBATIM = "verbatim"
     """Text for people or programs: `${...}` in it is not ours."""
 
@@ -135,7 +137,7 @@ class OpenApiConfig(_Provider, frozen=True, kw_only=True, tag="openapi"):
 class PythonConfig(_Provider, frozen=True, kw_only=True, tag="python"):
     """The `@toolyard.tool` functions of a module that can be imported from the manifest's folder or the path."""
 
-    module: Annotated[str, Meta(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+    module: Annotated[str, Meta(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$", extra={"form": Form.MODULE})]
 
 
 class WebhookTool(_Model, frozen=True, kw_only=True):
@@ -219,7 +221,7 @@ class ModelConfig(_Model, frozen=True, kw_only=True):
 
 
 class ReevaluationTool(_Model, frozen=True, kw_only=True):
-    id: Annotated[str, Meta(pattern="^[^:]+:.+$", description="provider:name")]
+    id: Annotated[str, Meta(pattern="^[^:]+:.+$", description="provider:name", extra={"form": Form.TOOL})]
 
 
 class ContextConfig(_Model, frozen=True, kw_only=True):

@@ -49,26 +49,32 @@ class Source:
 def read(data: bytes, problems: Problems) -> Source:
     """Parse one document. What is wrong goes to `problems`; the value is None when nothing can be read."""
     text = _decoded(data, problems)
-    if text is None:
-        return Source(None)
+    node = _composed(text, problems) if text is not None else None
+    if node is not None:
+        return _Builder(problems).build(node)
+    if not problems:
+        said, hint = "the file is empty.", "Begin with 'providers:' or 'agent_config:'."
+        problems.add(Problem((), said, hint, line=1))
+    return Source(None)
+
+
+def _composed(text: str, problems: Problems) -> Node | None:
     try:
         if not _within_limits(_events(text), problems):
-            return Source(None)
-        node = cast("Node | None", yaml.compose(text, Loader=yaml.CSafeLoader))  # pyright: ignore[reportUnknownMemberType]
+            return None
+        return cast("Node | None", yaml.compose(text, Loader=yaml.CSafeLoader))  # pyright: ignore[reportUnknownMemberType]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        what = " ".join(part for part in (error.problem, error.context) if part)
+        what = ", ".join(part for part in (error.context, error.problem) if part)
         problems.add(Problem((), f"this is not YAML: {what}.", line=mark.line + 1 if mark else None))
-        return Source(None)
+    except yaml.reader.ReaderError as error:
+        before = text.encode()[: error.position].decode(errors="ignore")
+        code = ord(text[len(before)]) if len(before) < len(text) else 0
+        said = f"this is not YAML: the character U+{code:04X} may not stand in it."
+        problems.add(Problem((), said, line=before.count("\n") + 1))
     except (yaml.YAMLError, ValueError) as error:
         problems.add(Problem((), f"this is not YAML: {' '.join(str(error).split())}."))
-        return Source(None)
-    if node is None:
-        problems.add(
-            Problem((), "the file is empty.", suggestion="Begin with 'providers:' or 'agent_config:'.", line=1)
-        )
-        return Source(None)
-    return _Builder(problems).build(node)
+    return None
 
 
 def _decoded(data: bytes, problems: Problems) -> str | None:
