@@ -104,7 +104,11 @@ class Calls(Audit):
     async def _run(self, opening: Opening, entry: Entry, running: Running) -> CallOutcome:
         request = opening.request
         started = self._clock.now()
-        begun = entry.tool.action_class is not ActionClass.READ or request.idempotency_key is not None
+        begun = (
+            entry.tool.action_class is not ActionClass.READ
+            or request.idempotency_key is not None
+            or request.recorded_first
+        )
         if begun:
             earlier = await self._recorder.begin(opening, started)
             if earlier is not None:

@@ -78,6 +78,8 @@ class CallRequest:
     progress: ProgressSink | None = None
     call_id: str = field(default_factory=partial(new_id, "call"))
     """Made by the caller, so that it can cancel or look up the call while it runs."""
+    recorded_first: bool = False
+    """On disk before it runs, also when it only reads: for callers that are given its id while it still runs."""
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
     """`traceparent`, `tracestate` and `baggage`, forwarded to providers that take them."""
 

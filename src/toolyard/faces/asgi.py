@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from toolyard.app import App
+from toolyard.faces.http.counters import Counters
 
 ASGIScope: TypeAlias = MutableMapping[str, Any]
 ASGIReceive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -18,11 +19,12 @@ _HTTP_ROOTS = frozenset({"v1", "api", "sessions", "healthz", "readyz", "metrics"
 def build(app: App) -> ASGIApp:
     """Route by the first segment of the path: /mcp, the HTTP API, and the console for everything else."""
     faces: dict[str, ASGIApp] = {}
+    counters = Counters(app.bus)  # counts from the start; the face that shows them may come much later
 
     def face(name: str) -> ASGIApp:
         known = faces.get(name)
         if known is None:
-            known = faces[name] = _build_face(name, app)
+            known = faces[name] = _build_face(name, app, counters)
         return known
 
     async def asgi(scope: ASGIScope, receive: ASGIReceive, send: ASGISend) -> None:
@@ -40,7 +42,7 @@ def build(app: App) -> ASGIApp:
     return asgi
 
 
-def _build_face(name: str, app: App) -> ASGIApp:
+def _build_face(name: str, app: App, counters: Counters) -> ASGIApp:
     if name == "mcp":
         from toolyard.faces.mcp import build as build_mcp
 
@@ -48,7 +50,7 @@ def _build_face(name: str, app: App) -> ASGIApp:
     if name == "http":
         from toolyard.faces.http import build as build_http
 
-        return build_http(app)
+        return build_http(app, counters)
     from toolyard.faces.console import build as build_console
 
     return build_console(app)
