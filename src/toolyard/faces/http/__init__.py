@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolyard.faces.http.edge import Edge
-
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from toolyard.app import App
+    from toolyard.faces.http.counters import Counters
 
 __all__ = ["build"]
 
 
-def build(app: App) -> ASGIApp:
-    """The ASGI application of this face."""
-    return Edge(app)
+def build(app: App, counters: Counters | None = None) -> ASGIApp:
+    """The ASGI application of this face. `counters` are those that began to count before this face was needed."""
+    from toolyard.faces.http.counters import Counters
+    from toolyard.faces.http.edge import Edge
+
+    return Edge(app, counters or Counters(app.bus))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 from fastapi import FastAPI, Request
@@ -57,11 +58,12 @@ def control_plane(app: App) -> ASGIApp:
 
 
 async def _openapi_json(request: Request) -> Response:
-    return Response(dumps(request.app.openapi()), media_type="application/json")
+    document = await asyncio.to_thread(request.app.openapi)
+    return Response(dumps(document), media_type="application/json")
 
 
 async def _docs(request: Request) -> Response:
-    return reference_page(request.app.openapi())
+    return reference_page(await asyncio.to_thread(request.app.openapi))
 
 
 def _document(api: FastAPI) -> dict[str, Any]:

@@ -34,16 +34,15 @@ Plain = Callable[[Request], Awaitable[Response]]
 
 
 class Edge:
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, counters: Counters) -> None:
         self._app = app
         self._idempotency = Idempotency(app.store, SystemClock())
-        self._counters = Counters(app.bus)
         self._control_plane: ASGIApp | None = None
         self._importing = asyncio.Lock()
         self._plain: Mapping[str, Plain] = {
             "/healthz": alive,
             "/readyz": lambda request: ready(app, request),
-            "/metrics": lambda request: metrics(app, self._counters, request),
+            "/metrics": lambda request: metrics(app, counters, request),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -76,7 +76,9 @@ class ToolOut(Given):
     callable: bool
     reason: str | None = Field(description="Why it cannot be called.")
     policy: ToolPolicy
-    input_schema: JsonMap | None = Field(default=None, description="JSON Schema 2020-12. Left out with `schemas=false`.")
+    input_schema: JsonMap | None = Field(
+        default=None, description="JSON Schema 2020-12. Left out with `schemas=false`."
+    )
     output_schema: JsonMap | None = None
     score: float | None = Field(default=None, description="With `q`: higher fits better.")
     match: str | None = Field(default=None, description="With `q`: why it was found.")
@@ -248,7 +250,9 @@ class ImportBody(Strict):
     """One of `url` and `document`."""
 
     url: str | None = Field(default=None, max_length=4000, description="An http or https address.")
-    document: str | JsonMap | None = Field(default=None, description="The document itself: JSON or YAML text, or an object.")
+    document: str | JsonMap | None = Field(
+        default=None, description="The document itself: JSON or YAML text, or an object."
+    )
     cluster: str | None = Field(default=None, min_length=1, max_length=200, description="Else the document's title.")
     provider_id: str | None = Field(default=None, max_length=64, description="Else made from the cluster.")
     base_url: str | None = Field(default=None, max_length=4000, description="Instead of the document's servers.")

@@ -36,7 +36,9 @@ class CallsQuery(Page):
     origin: Origin | None = Field(default=None, description="The face it came through.")
     since: AwareDatetime | None = Field(default=None, description="RFC 3339.")
     until: AwareDatetime | None = Field(default=None, description="RFC 3339.")
-    q: str | None = Field(default=None, max_length=1000, description="Searched in tool, caller, arguments, result and error.")
+    q: str | None = Field(
+        default=None, max_length=1000, description="Searched in tool, caller, arguments, result and error."
+    )
 
 
 @router.get(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import Field
 
 from toolyard.core.errors import BadInput, Forbidden, Unauthenticated
@@ -19,14 +19,17 @@ TOPICS = ("call", "catalog", "provider")
 
 
 class EventsQuery(Strict):
-    topics: str | None = Field(default=None, max_length=200, description=f"Some of {', '.join(TOPICS)}, with commas; or all.")
+    topics: str | None = Field(
+        default=None, max_length=200, description=f"Some of {', '.join(TOPICS)}, with commas; or all."
+    )
     after: int | None = Field(default=None, ge=0, description="As `Last-Event-ID`, for those who cannot send it.")
 
 
 @router.get(
     "/events",
     **needs(Scope.READ),
-    response_class=EventStream,
+    response_class=Response,
+    status_code=200,
     responses={200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}},
 )
 async def stream_events(

@@ -81,6 +81,7 @@ async def call_tool(  # noqa: PLR0917 - FastAPI hands parameters over by name
         origin=Origin.HTTP,
         server=body.server,
         idempotency_key=None if idempotency_key is None else checked_key(idempotency_key),
+        recorded_first=True,
     )
     yard.calls.start(request)
     outcome = await yard.calls.wait(request.call_id, wait)
