@@ -227,7 +227,7 @@ class LegacyHttp:
                     )
                 except RpcFault as fault:
                     if fault.status != 404:
-                        _log.info("provider sends no changes", provider=self._id, reason=fault.message)
+                        _log.debug("provider sends no changes", provider=self._id, reason=fault.message)
                         return
                 except ToolyardError as error:
                     _log.debug("stream of changes ended", provider=self._id, reason=error.message)

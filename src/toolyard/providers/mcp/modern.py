@@ -125,7 +125,7 @@ class ModernHttp:
                 )
                 exchange.result_of(answer.message)
             except RpcFault as fault:
-                _log.info("provider sends no changes", provider=self._id, reason=fault.message)
+                _log.debug("provider sends no changes", provider=self._id, reason=fault.message)
                 return
             except (LinkLost, BadAnswer, ToolyardError) as error:
                 _log.debug("stream of changes ended", provider=self._id, reason=error.message)

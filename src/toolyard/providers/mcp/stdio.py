@@ -114,7 +114,7 @@ class StdioLink:
         try:
             await self.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         except RpcFault as fault:
-            _log.info("provider sends no changes", provider=self._id, reason=fault.message)
+            _log.debug("provider sends no changes", provider=self._id, reason=fault.message)
         except (LinkLost, BadAnswer):
             return  # `_lost` has told the supervisor already
 

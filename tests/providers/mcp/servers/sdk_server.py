@@ -137,9 +137,7 @@ async def main() -> None:
 
     server = Behaviours().server()
     async with stdio_server() as (read, write):
-        await server.run(
-            read, write, server.create_initialization_options(NotificationOptions(tools_changed=True))
-        )
+        await server.run(read, write, server.create_initialization_options(NotificationOptions(tools_changed=True)))
 
 
 if __name__ == "__main__":
