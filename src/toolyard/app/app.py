@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -100,6 +100,7 @@ class App:
         self._declared: set[str] = set()
         self._replacing: set[str] = set()
         self._removed_tools: set[str] = set()
+        self._server_watchers: list[Callable[[], None]] = []
         self.calls.observe(self._call_changed)
         self.catalog.on_publish(self._catalog_changed)
 
@@ -333,6 +334,7 @@ class App:
         )
         await self.store.tx(partial(_save_server, server.id, dump_server(config)))
         self.servers[server.id] = server
+        self._servers_changed()
 
     async def delete_server(self, server_id: str) -> None:
         """
@@ -348,6 +350,15 @@ class App:
             raise Conflict(f"The server {server_id!r} is there {where}.")
         await self.store.tx(lambda c: rows.delete_server(c, server_id))
         del self.servers[server_id]
+        self._servers_changed()
+
+    def on_server_change(self, callback: Callable[[], None]) -> None:
+        """Have `callback` told whenever a server is made, changed or deleted."""
+        self._server_watchers.append(callback)
+
+    def _servers_changed(self) -> None:
+        for callback in self._server_watchers:
+            callback()
 
     async def set_tool_settings(self, tool_id: str, settings: ToolSettings) -> None:
         """
@@ -382,7 +393,8 @@ class App:
         self.bus.publish("catalog", {"version": snapshot.version, "tools": len(snapshot.entries)})
 
     def _call_changed(self, event: CallEvent) -> None:
-        self.bus.publish("call", event.to_wire())
+        if event.state.is_final or self.bus.is_watched("call"):
+            self.bus.publish("call", event.to_wire())
 
     def _remember(self, config: ProviderConfig) -> None:
         self._configs[config.id] = config

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -130,14 +131,17 @@ class Calls(Audit):
         self, opening: Opening, entry: Entry, result: ToolResult, started: float, *, begun: bool
     ) -> CallOutcome:
         request = opening.request
-        images = ImageCollector(opening.blob_prefix, self._blob_url)
-        shaped = shape(result, entry.tool, call_id=request.call_id, origin=request.origin, blobs=images)
+        collector = partial(self._collector, request.call_id, opening.created)
+        shaped = shape(result, entry.tool, call_id=request.call_id, origin=request.origin, collector=collector)
         failure = _failure_of(shaped.result)
         await self._recorder.keep_images(shaped)
         ending = Ending.of_result(shaped, failure, started)
         await self._recorder.end(opening, ending, begun=begun, follow=not begun)
         self._tell(request, ending.state, self._clock.now() - started, failure)
         return CallOutcome(request.call_id, request.tool, ending.state, shaped.result, failure)
+
+    def _collector(self, call_id: str, created: float) -> ImageCollector:
+        return ImageCollector(blob_prefix(call_id, created), self._blob_url)
 
     async def _repeat(self, call_id: str, entry: Entry) -> CallOutcome:
         """The first answer again, waiting for it where the call still runs."""
@@ -183,9 +187,9 @@ class Calls(Audit):
         if record.output_bytes is not None:
             whole = decode_result(await self.full_result(call_id))
             entry = self._catalog.snapshot.get(record.tool)
-            images = ImageCollector(blob_prefix(record.id, record.created), self._blob_url)
+            collector = partial(self._collector, record.id, record.created)
             tool = entry.tool if entry else Tool(record.namespace, record.tool.partition(":")[2], "")
-            result = shape(whole, tool, call_id=call_id, origin=record.origin, blobs=images).result
+            result = shape(whole, tool, call_id=call_id, origin=record.origin, collector=collector).result
         return CallOutcome(call_id, record.tool, record.state, result, failure)
 
     async def cancel(self, call_id: str, principal: Principal) -> bool:

@@ -32,11 +32,15 @@ class Shaped:
     tokens: int
 
 
-def shape(result: ToolResult, tool: Tool, *, call_id: str, origin: Origin, blobs: ImageCollector) -> Shaped:
+def shape(
+    result: ToolResult, tool: Tool, *, call_id: str, origin: Origin, collector: Callable[[], ImageCollector]
+) -> Shaped:
+    """`collector` is asked for only when there is something to look through."""
     encoded = encode_result(result)
     if _is_plain(encoded):
         text = result.text
         return Shaped(result, encoded, preview(text), (), len(encoded) // 4)
+    blobs = collector()
     shaped = _clean(result, encoded)
     if may_hold_images(encoded) or any(is_image(block) for block in shaped.content):
         shaped = _move_images(shaped, blobs, keep_blocks=origin is Origin.MCP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from toolyard.core.errors import Forbidden
@@ -38,11 +38,11 @@ class Principal:
     id: str
     name: str
     scopes: frozenset[Scope] = frozenset()
+    label: str = field(init=False, compare=False)
+    """How the audit log names the caller: `key:ci`."""
 
-    @property
-    def label(self) -> str:
-        """How the audit log names the caller: `key:ci`."""
-        return f"{self.kind}:{self.name}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", f"{self.kind}:{self.name}")
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes

@@ -91,6 +91,10 @@ class Bus:
             slow = [s for s in self._subscriptions if s.wants(topic) and not s.offer(event)]
             self._subscriptions.difference_update(slow)
 
+    def is_watched(self, topic: str) -> bool:
+        """Whether anybody would see an event of this topic right now (listeners apart)."""
+        return any(subscription.wants(topic) for subscription in self._subscriptions)
+
     def listen(self, topic: str, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` within `publish`: for counters. It must be quick and must not raise. Returns its undoing."""
         listeners = self._listeners.setdefault(topic, [])
