@@ -36,6 +36,10 @@ class Subscription:
         self._closed = True
         self._changed.set()
 
+    async def cancel(self) -> None:
+        """`close`, for who can wait."""
+        self.close()
+
     def __aiter__(self) -> Subscription:
         return self
 
@@ -88,6 +92,10 @@ class Changes:
             self._due.cancel()
         for subscription in self._subscribers:
             subscription.close()
+
+    @property
+    def open_streams(self) -> int:
+        return len(self._subscribers)
 
     def look_soon(self) -> None:
         """Called for each publish, and whenever a server's own slice was changed."""

@@ -201,9 +201,10 @@ class Edge:
         classify("notification", meta, version, session_id)
         session = await self._session(session_id or b"", caller)
         if method == "notifications/cancelled":
-            running = self.face.running.get((session.nonce, params.get("requestId", "")))
+            request_id = params.get("requestId")
+            running = self.face.running.get((session.nonce, request_id)) if isinstance(request_id, str | int) else None
             if running is not None:
-                running.end()
+                await running.end()
 
     async def _get(self, scope: Mapping[str, Any], headers: Headers, receive: Receive, send: Send) -> None:
         """A legacy session's stream for what concerns no request: `tools/list_changed`."""
@@ -218,7 +219,7 @@ class Edge:
         running = Running()
         exchange = Exchange(receive, send, running, json=False, may_stream=True, disconnect_cancels=True)
         subscription = self.face.changes.subscribe(caller.server, session=session.nonce)
-        running.cancel = subscription.close
+        running.cancel = subscription.cancel
         try:
             exchange.open()
             async for _ in subscription:

@@ -126,7 +126,7 @@ class Exchange:
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._running.end()
+        await self._running.end()
 
     async def _write(self, news: asyncio.Event) -> None:
         await self._send({"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Protocol
@@ -22,12 +22,12 @@ DEFAULT_SERVER = "default"
 
 Push = Callable[[bytes], None]
 """Sends one frame on the request's own stream before its answer. Never blocks, never raises."""
-Cancel = Callable[[], object]
+Cancel = Callable[[], Awaitable[object]]
 
 
 class Calls(Protocol):
     async def invoke(self, request: CallRequest) -> CallOutcome: ...
-    def cancel_here(self, call_id: str, principal: Principal) -> bool: ...
+    async def cancel(self, call_id: str, principal: Principal) -> bool: ...
 
 
 class Gate(Protocol):
@@ -56,6 +56,7 @@ class FaceApp(Protocol):
     def gate(self) -> Gate: ...
     @property
     def settings(self) -> Addresses: ...
+    def on_server_change(self, callback: Callable[[], None]) -> None: ...
 
 
 class Face:
@@ -65,6 +66,7 @@ class Face:
         self.app = app
         self.lists = ToolLists()
         self.changes = Changes(app.catalog, app.servers)
+        app.on_server_change(self.changes.look_soon)
         self.sessions = Sessions(app.store)
         self.param_headers = ParamHeaders()
         self.server_info: dict[str, JsonValue] = {
@@ -91,11 +93,11 @@ class Running:
     cancel: Cancel | None = None
     cancelled: bool = False
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """The client no longer wants the answer: nothing more is sent."""
         self.cancelled = True
         if self.cancel is not None:
-            self.cancel()
+            await self.cancel()
 
 
 @dataclass(slots=True)

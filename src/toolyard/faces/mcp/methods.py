@@ -86,7 +86,7 @@ async def listen(ctx: Context, params: Mapping[str, Any]) -> bytes:
     meta: dict[str, JsonValue] = {META_SUBSCRIPTION: ctx.request_id}
     tools = wanted.get("toolsListChanged") is True
     subscription = ctx.face.changes.subscribe(ctx.server)
-    ctx.running.cancel = subscription.close
+    ctx.running.cancel = subscription.cancel
     try:
         honoured: dict[str, JsonValue] = {"toolsListChanged": True} if tools else {}
         ctx.push(notification("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}))

@@ -72,7 +72,7 @@ async def serve_lines(app: FaceApp, server_id: str, source: BinaryIO, write: Wri
     try:
         while (line := await lines.get()) is not None:
             if line.strip():
-                connection.received(line)
+                await connection.received(line)
         await connection.drain()
     finally:
         await connection.close()
@@ -90,7 +90,7 @@ class StdioConnection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._following: asyncio.Task[None] | None = None
 
-    def received(self, line: bytes) -> None:
+    async def received(self, line: bytes) -> None:
         """Take one line. Whatever is wrong with it is answered, and nothing is raised."""
         request_id: RequestId | None = None
         try:
@@ -100,7 +100,7 @@ class StdioConnection:
             if "method" not in message:
                 return
             if "id" not in message:
-                self._notified(message["method"], params_of(message))
+                await self._notified(message["method"], params_of(message))
                 return
             request_id = request_id_of(message)
             ctx, method, params = self._context(message, request_id)
@@ -122,7 +122,7 @@ class StdioConnection:
         """Cancel what still runs, and give it a moment to be recorded as cancelled."""
         self._face.close()
         for running in list(self._running.values()):
-            running.end()
+            await running.end()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=GRACE)
         for task in (*self._tasks, self._following):
@@ -190,12 +190,12 @@ class StdioConnection:
         async for _ in subscription:
             self._write(_TOOLS_CHANGED)
 
-    def _notified(self, method: object, params: Mapping[str, Any]) -> None:
+    async def _notified(self, method: object, params: Mapping[str, Any]) -> None:
         if method == "notifications/cancelled":
             request_id = params.get("requestId")
             running = self._running.get(request_id) if isinstance(request_id, str | int) else None
             if running is not None:
-                running.end()
+                await running.end()
 
 
 class LineWriter:

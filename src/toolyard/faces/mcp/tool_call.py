@@ -51,7 +51,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         trace=_trace(ctx),
     )
     calls = ctx.face.app.calls
-    ctx.running.cancel = lambda: calls.cancel_here(request.call_id, ctx.principal)
+    ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
         outcome = await calls.invoke(request)
     except ToolyardError as error:
