@@ -11,6 +11,7 @@ from tests.catalog.tools import a_tool
 from toolyard.catalog import Catalog, Hit, Server, ToolSettings
 from toolyard.catalog.search import counts as counting
 from toolyard.catalog.search.clauses import clauses
+from toolyard.catalog.search.engine import Bm25fSearchers
 from toolyard.catalog.search.terms import singular, stemmer, words
 from toolyard.core.schema import Schema
 from toolyard.core.tool import Tool
@@ -185,6 +186,22 @@ def test_clauses_are_parts_with_two_words_or_more_and_at_most_eight() -> None:
     assert len(clauses(", ".join(f"do thing {number}" for number in range(50)))) == 8
 
 
+@pytest.mark.parametrize("app", ["github", "GitHub", "Github", "GITHUB", "git hub"])
+def test_an_app_is_recognised_however_it_is_written(catalog: Catalog, app: str) -> None:
+    (hit,) = catalog.snapshot.search(f"List in {app}", limit=1)
+    assert hit.entry.id == "github:listRepoIssues"
+    assert "the request names github" in hit.reason
+
+
+def test_a_name_of_two_words_is_the_app_and_its_parts_are_not() -> None:
+    catalog = Catalog()
+    catalog.publish("google-calendar", [a_tool("google-calendar:add", "Add an event.")])
+    catalog.publish("calendar", [a_tool("calendar:add", "Add an event.")])
+    (hit, other) = catalog.snapshot.search("add an event to Google Calendar")
+    assert "names google-calendar" in hit.reason
+    assert "names" not in other.reason
+
+
 def test_an_ordinary_verb_is_no_app_even_where_a_provider_is_called_like_it() -> None:
     catalog = Catalog()
     catalog.publish("search", [a_tool("search:web", "Web pages by words.")])
@@ -309,6 +326,18 @@ def test_an_index_made_from_kept_counts_answers_like_one_made_anew() -> None:
     fresh.publish("t", tools)
     for query in ("kinds", "number 3", "tool 17 of 3 kinds"):
         assert kept.snapshot.search(query, limit=50) == fresh.snapshot.search(query, limit=50)
+
+
+def test_words_of_tools_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolyard.catalog.search.engine._WASTEFUL_VOCABULARY", 20)
+    searchers = Bm25fSearchers()
+    catalog = Catalog(searchers=searchers)
+    sizes: list[int] = []
+    for number in range(30):
+        catalog.publish("a", [a_tool("a:x", f"Says word{number} and other{number} and third{number}.")])
+        assert found(catalog.snapshot.search(f"other{number}")) == ["a:x"]
+        sizes.append(len(searchers._counts.vocabulary))
+    assert max(sizes) < 30
 
 
 def test_an_older_snapshot_searches_with_its_own_words() -> None:

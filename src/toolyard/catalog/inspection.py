@@ -17,7 +17,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def appearance_of(tool: Tool) -> str:
-    """A digest of the definition as clients read it.
+    """A digest of the definition as clients read it, without the name: that is the view's to give.
 
     Shared components count as a whole: a change to one of them changes every tool that refers to any.
 
@@ -27,7 +27,6 @@ def appearance_of(tool: Tool) -> str:
     """
     schema = tool.input_schema
     told = [
-        tool.name,
         tool.title,
         tool.description,
         schema.root,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cache
+from functools import lru_cache
 from typing import Literal
 
 
@@ -32,7 +32,7 @@ class Server:
         return selector(self.tools)(tool_id)
 
 
-@cache
+@lru_cache(maxsize=256)
 def selector(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """A test for tool ids, compiled once per pattern list."""
     wanted = _any_of(pattern for pattern in patterns if not pattern.startswith("!"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from toolyard.catalog.entry import UNGROUPED, Entry
 from toolyard.catalog.search.terms import STOP_WORDS, VERB_CLASSES, words
@@ -15,44 +15,46 @@ _NO_NAMES = STOP_WORDS | {verb for name, verbs in VERB_CLASSES.items() for verb 
 
 
 class Apps:
-    """Aliases of namespaces, as sequences of words: the slug, the slug in one word, a display name, a short form."""
+    """Aliases of namespaces: the slug, a display name that only one of them has, a short form.
+
+    An alias is kept in one piece and matched over words of the request joined: "GitHub", "github" and "git hub" are
+    one, and so are "google_calendar" and "Google Calendar".
+    """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._aliases: dict[tuple[str, ...], str] = {}
-        claims: dict[tuple[str, ...], set[str]] = {}
-        for namespace in sorted({entry.tool.namespace for entry in entries}):
-            for alias in _aliases_of_slug(namespace):
-                claims.setdefault(alias, set()).add(namespace)
-        for cluster, namespace in sorted({(entry.cluster, entry.tool.namespace) for entry in entries}):
-            if cluster != UNGROUPED:
-                claims.setdefault(tuple(words(cluster)), set()).add(namespace)
-        for alias, namespaces in claims.items():
-            is_a_name = not (len(alias) == 1 and alias[0] in _NO_NAMES)
-            if len(namespaces) == 1 and 1 <= len(alias) <= _LONGEST_ALIAS and is_a_name:
-                self._aliases[alias] = min(namespaces)
+        claims: dict[str, set[str]] = {}
+        for cluster, namespace in {(entry.cluster, entry.tool.namespace) for entry in entries}:
+            display_name = words(cluster) if cluster != UNGROUPED else []
+            for alias in (*_aliases_of_slug(words(namespace)), display_name):
+                if 1 <= len(alias) <= _LONGEST_ALIAS:
+                    claims.setdefault("".join(alias), set()).add(namespace)
+        self._aliases = {
+            alias: min(namespaces)
+            for alias, namespaces in claims.items()
+            if len(namespaces) == 1 and alias not in _NO_NAMES
+        }
 
-    def named_in(self, text: str, visible: Iterable[str] | None = None) -> list[str]:
+    def named_in(self, text: str, visible: Collection[str] | None) -> list[str]:
         """Namespaces in order of appearance; the longest alias wins, and only visible ones are recognised."""
-        shown = None if visible is None else frozenset(visible)
-        found: list[str] = []
         said = words(text)
+        found: dict[str, None] = {}
         place = 0
         while place < len(said):
-            taken = 1
-            for length in range(min(_LONGEST_ALIAS, len(said) - place), 0, -1):
-                namespace = self._aliases.get(tuple(said[place : place + length]))
-                if namespace is not None and (shown is None or namespace in shown):
-                    taken = length
-                    if namespace not in found:
-                        found.append(namespace)
-                    break
+            namespace, taken = self._named_at(said, place, visible)
+            if namespace is not None:
+                found[namespace] = None
             place += taken
-        return found
+        return list(found)
+
+    def _named_at(self, said: Sequence[str], place: int, visible: Collection[str] | None) -> tuple[str | None, int]:
+        """What is named here, and how many words that took."""
+        for length in range(min(_LONGEST_ALIAS, len(said) - place), 0, -1):
+            namespace = self._aliases.get("".join(said[place : place + length]))
+            if namespace is not None and (visible is None or namespace in visible):
+                return namespace, length
+        return None, 1
 
 
-def _aliases_of_slug(namespace: str) -> list[tuple[str, ...]]:
-    slug = tuple(words(namespace))
-    aliases = [slug, ("".join(slug),)]
-    if len(slug) > 1 and slug[0] in _VENDORS and any(character.isdigit() for character in slug[1]):
-        aliases.append(slug[1:])
-    return aliases
+def _aliases_of_slug(slug: Sequence[str]) -> list[Sequence[str]]:
+    short = len(slug) > 1 and slug[0] in _VENDORS and any(character.isdigit() for character in slug[1])
+    return [slug, slug[1:]] if short else [slug]

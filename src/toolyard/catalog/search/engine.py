@@ -72,7 +72,8 @@ class Bm25fSearcher:
     def search(self, query: str, *, limit: int, within: View | None, prefixes: bool) -> list[Hit]:
         text = query[:LONGEST_REQUEST]
         mask = self._mask(within)
-        named = self._apps.named_in(text, None if mask is None else mask.namespaces)
+        visible = None if mask is None else mask.namespaces
+        named = self._apps.named_in(text, visible)
         whole = self._part(text, prefixes=prefixes)
         parts = clauses(text)
         scores = self._scores(whole, [self._part(part) for part in parts])
@@ -82,8 +83,13 @@ class Bm25fSearcher:
             scores[self._of_app(named[0])] *= _NAMED_APP
         places = _best(scores, limit)
         if len(named) > 1:
-            lists = [self._places_in_app(namespace, whole, parts, mask, limit) for namespace in named]
-            places = _interleaved([*lists, []], places)[: max(limit, 0)]
+            said_of = [(part, self._apps.named_in(part, visible)) for part in parts]
+            own = [" ".join(part for part, names in said_of if namespace in names) for namespace in named]
+            lists = [
+                _best(self._in_app(namespace, self._part(said) if said else whole, mask), limit)
+                for namespace, said in zip(named, own, strict=True)
+            ]
+            places = _interleaved(lists, places)[: max(limit, 0)]
         return [self._hit(place, float(scores[place]), whole, named) for place in places]
 
     def _part(self, text: str, *, prefixes: bool = False) -> _Part:
@@ -137,16 +143,9 @@ class Bm25fSearcher:
     def _of_app(self, namespace: str) -> NDArray[np.bool_]:
         return self._namespace_of == self._namespaces[namespace]
 
-    def _places_in_app(
-        self, namespace: str, whole: _Part, parts: Sequence[str], mask: _Mask | None, limit: int
-    ) -> list[int]:
-        """One app's own list, from the clauses that name it."""
-        own = [part for part in parts if namespace in self._apps.named_in(part)]
-        scores = self._scores(self._part(" ".join(own)) if own else whole, [])
-        scores *= self._of_app(namespace)
-        if mask is not None:
-            scores *= mask.allowed
-        return _best(scores, limit)
+    def _in_app(self, namespace: str, part: _Part, mask: _Mask | None) -> Scores:
+        scores = self._scores(part, []) * self._of_app(namespace)
+        return scores if mask is None else scores * mask.allowed
 
     def _mask(self, within: View | None) -> _Mask | None:
         if within is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final, NamedTuple, cast
 
 from toolyard.catalog.entry import Entry
@@ -57,7 +58,7 @@ def texts_of(entry: Entry) -> tuple[str, ...]:
 def _argument_texts(root: Mapping[str, object]) -> Iterator[str]:
     """Names and descriptions of the root's own properties; components are not opened for it."""
     properties = cast("Mapping[str, object]", root.get("properties") or {})
-    for _, (name, schema) in zip(range(_MOST_ARGUMENTS), properties.items(), strict=False):
+    for name, schema in islice(properties.items(), _MOST_ARGUMENTS):
         yield name[:_LONGEST_ARGUMENT]
         if isinstance(schema, Mapping):
             description = cast("Mapping[str, object]", schema).get("description")

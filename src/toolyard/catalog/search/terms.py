@@ -109,8 +109,11 @@ class Vocabulary:
         return numbers or list(self._learn(word for run in found for word in words_of_run(run)))
 
     def request_terms(self, text: str) -> list[tuple[str, str]]:
-        """(term, word it comes from), in order, repeated as in the text; nothing is learnt from requests."""
-        found = words(text)
+        """(term, word it comes from), in order, repeated as in the text; nothing is learnt from requests.
+
+        A word with humps is also taken in one piece: "GitHub" means what other texts call github.
+        """
+        found = [word for run in runs(text) for word in _words_and_whole(run)]
         telling = [word for word in found if word not in STOP_WORDS] or found
         return [(term, word) for word in telling for term in self.expand(word)]
 
@@ -123,6 +126,11 @@ class Vocabulary:
             number = self._numbers[term] = len(self.terms)
             self.terms.append(term)
         return number
+
+
+def _words_and_whole(run: str) -> list[str]:
+    parts = words_of_run(run)
+    return parts if len(parts) == 1 else [*parts, "".join(parts)]
 
 
 class _Stemmer(Protocol):
