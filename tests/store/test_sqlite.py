@@ -64,7 +64,8 @@ async def test_what_waits_is_committed_together_and_acknowledged_only_then(sqlit
         await asyncio.to_thread(inside.wait, 10)
         seen, acknowledged = await sqlite_store.read(names), [task.done() for task in group]
         go_on.set()
-        await asyncio.gather(*group, last)
+        await asyncio.gather(*group)
+        await last
     assert (seen, set(acknowledged)) == ([], {False})
     assert len(await sqlite_store.read(names)) == 100
 

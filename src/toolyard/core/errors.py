@@ -10,6 +10,7 @@ ToolyardError                  message, suggestion
 ├── Conflict                   somebody was first, or the same key said otherwise    HTTP 409
 ├── TooLarge                   more bytes than we take                               HTTP 413
 ├── CallError                  why one call ended in ERROR: carries an `ErrorCode`
+│   └── Unreachable            the provider failed, not its tool
 ├── ProviderError              a provider cannot be started, listed or reached
 │   └── DocumentError          its document cannot be read at all
 ├── EgressError                an outbound request failed

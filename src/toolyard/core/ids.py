@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 
 _BYTES = 16
-_POOL = 256 * _BYTES
+_FETCHED_AT_ONCE = 256
 
 
 class _Entropy:
-    """Random bytes of the system, fetched for many ids at once: each system call gives up the interpreter lock."""
+    """Random bytes of the system, fetched for many ids at once: each system call gives up the interpreter lock.
+
+    Any thread may take: `list.pop` hands each piece out once.
+    """
 
     def __init__(self) -> None:
-        self._pool = b""
-        self._at = 0
+        self._pieces: list[bytes] = []
 
     def take(self) -> bytes:
-        if self._at >= len(self._pool):
-            self._pool, self._at = os.urandom(_POOL), 0
-        start, self._at = self._at, self._at + _BYTES
-        return self._pool[start : self._at]
+        while True:
+            try:
+                return self._pieces.pop()
+            except IndexError:
+                fresh = os.urandom(_FETCHED_AT_ONCE * _BYTES)
+                self._pieces.extend(fresh[start : start + _BYTES] for start in range(0, len(fresh), _BYTES))
 
     def forget(self) -> None:
-        self._pool, self._at = b"", 0
+        self._pieces = []
 
 
 _entropy = _Entropy()

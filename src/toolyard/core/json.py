@@ -14,7 +14,8 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 _Put: TypeAlias = Callable[[str], object]
 
-_LARGEST_PLAIN_INTEGER = 10**21
+_FIRST_POWER_WITH_EXPONENT, _LAST_POWER_WITH_EXPONENT = 21, -7
+"""ECMAScript writes 1e+21 and 1e-7, and everything between without an exponent; Python begins at 1e+16 and 1e-05."""
 
 
 def dumps(value: object) -> bytes:
@@ -50,7 +51,7 @@ def _write(value: object, put: _Put) -> None:
         put(_number(value))
     elif isinstance(value, Mapping):
         _write_object(cast("Mapping[object, object]", value), put)
-    elif isinstance(value, Sequence):
+    elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         _write_array(cast("Sequence[object]", value), put)
     else:
         raise ValueError(f"{type(value).__name__} is no JSON value")
@@ -90,13 +91,17 @@ def _number(value: int | float) -> str:
         return str(value)
     if not math.isfinite(value):
         raise ValueError("NaN and infinities are no JSON numbers")
-    if value.is_integer() and abs(value) < _LARGEST_PLAIN_INTEGER:
-        return str(int(value))
+    if not value:
+        return "0"
     mantissa, _, exponent = repr(value).partition("e")
+    mantissa = mantissa.removesuffix(".0")
     if not exponent:
         return mantissa
     power = int(exponent)
-    if -7 < power < 0:
-        sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
-        return f"{sign}0.{'0' * (-power - 1)}{digits.replace('.', '')}"
-    return f"{mantissa.removesuffix('.0')}e{power:+d}"
+    sign = "-" if value < 0 else ""
+    digits = mantissa.lstrip("-").replace(".", "")
+    if 0 < power < _FIRST_POWER_WITH_EXPONENT:
+        return f"{sign}{digits.ljust(power + 1, '0')}"
+    if _LAST_POWER_WITH_EXPONENT < power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    return f"{mantissa}e{power:+d}"
