@@ -70,7 +70,7 @@ class App:
         self.catalog = Catalog()
         self.supervisor = Supervisor(
             publish=self._publish,
-            set_availability=self.catalog.set_availability,
+            set_availability=self._set_availability,
             forget=self._forget,
             events=self._provider_changed,
             clock=self.clock,
@@ -381,6 +381,9 @@ class App:
         if config is not None:
             kept = [tool if tool.time_limit else replace(tool, time_limit=config.timeout) for tool in kept]
         self.catalog.publish(namespace, kept)
+
+    def _set_availability(self, namespace: str, available: bool, reason: str | None) -> None:  # noqa: FBT001
+        self.catalog.set_availability(namespace, available, reason)
 
     def _forget(self, namespace: str) -> None:
         if namespace not in self._replacing:
