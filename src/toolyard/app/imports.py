@@ -72,9 +72,9 @@ class Imports:
         from toolyard.providers.openapi import DeferredOpenApiProvider, DocumentSource
 
         if config.is_file:
-            source = DocumentSource.of_file((manifest_dir or Path.cwd()) / config.url)
+            source = DocumentSource.file((manifest_dir or Path.cwd()) / config.url)
         else:
-            source = DocumentSource.of_url(config.url)
+            source = DocumentSource.url(config.url)
         return DeferredOpenApiProvider(
             config.id,
             source,
@@ -128,7 +128,7 @@ def _source(url: str | None, document: bytes | None) -> DocumentSource:
 
     if (url is None) == (document is None):
         raise BadInput("Give either a url or a document.", where="url")
-    return DocumentSource.of_url(url) if url is not None else DocumentSource.of_bytes(cast("bytes", document))
+    return DocumentSource.url(url) if url is not None else DocumentSource.bytes(cast("bytes", document))
 
 
 def _config(
