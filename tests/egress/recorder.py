@@ -78,7 +78,7 @@ async def recording(answer: Answer | None = None) -> AsyncIterator[Recorder]:
                 recorder.requests.append(request)
                 await (answer or answering())(request, writer)
                 await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             tasks.discard(task)

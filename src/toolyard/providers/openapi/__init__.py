@@ -27,7 +27,6 @@ __all__ = [
 
 _HOMES = {
     "DeferredOpenApiProvider": "deferred",
-    "DeferredOpenApiProvider": "deferred",
     "DocumentSource": "loading",
     "ImportReport": "report",
     "ImportedApi": "api",
