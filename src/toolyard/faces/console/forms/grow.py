@@ -56,7 +56,13 @@ class _Grower:
         shape = self._shapes.of(schema, place.refs)
         spot = Spot(place.path, place.label, place.required, words(shape.schema.get("description")), _facts(shape))
         self._fields += 1
-        if not place.path and shape.kind == "any" and _takes_nothing(shape.schema):
+        value = self._source.value(place.path)
+        if (
+            not place.path
+            and shape.kind == "any"
+            and _takes_nothing(shape.schema)
+            and (isinstance(value, Absent) or same(value, {}))
+        ):
             return Group(spot, (), (), included=True)
         posted = self._source.raw(place.path)
         if posted is not None:
@@ -64,7 +70,6 @@ class _Grower:
         if shape.kind == "any" or place.depth > DEEPEST or self._fields > MOST_FIELDS:
             return self._raw(spot, shape.why_raw or "The schema is too deep or too large for fields.")
         node = self._maker(shape)(shape, spot, place)
-        value = self._source.value(place.path)
         if isinstance(value, Absent) or same(harvest(node).value, value):
             return node
         return self._raw(spot, _NOT_FIELDS)
@@ -144,9 +149,9 @@ class _Grower:
         if selected is None and place.required and not shape.nullable and nothing_yet:
             selected = 0
         if selected is None:
-            return Choice(spot, labels, None, None)
+            return Choice(spot, labels, None, None, shape.nullable)
         inner = _Place((*place.path, f"~o{selected}"), labels[selected], True, shape.refs, place.depth + 1)  # noqa: FBT003
-        return Choice(spot, labels, selected, self.grow(shape.variants[selected], inner))
+        return Choice(spot, labels, selected, self.grow(shape.variants[selected], inner), shape.nullable)
 
 
 _NOT_FIELDS = "This value does not fit the fields of the schema, so it is shown as it is."

@@ -61,7 +61,7 @@ def _value(node: Node, problems: dict[str, str]) -> Maybe:
         case Choice():
             if node.child is not None:
                 return _value(node.child, problems)
-            return None if node.spot.required else ABSENT
+            return None if node.spot.required and node.nullable else ABSENT
 
 
 def _leaf(leaf: Leaf, problems: dict[str, str]) -> Maybe:

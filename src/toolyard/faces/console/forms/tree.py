@@ -100,6 +100,7 @@ class Choice:
     options: tuple[str, ...]
     selected: int | None
     child: Node | None
+    nullable: bool = False
 
 
 Node: TypeAlias = Leaf | Raw | Group | Rows | Choice

@@ -1,0 +1,143 @@
+"""`/tools`: the catalog by cluster, search, one tool's page, and deleting a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from toolyard.catalog import UNGROUPED, Cluster, Entry
+from toolyard.core.clock import SystemClock
+from toolyard.core.errors import NotFound
+from toolyard.core.json import JsonObject
+from toolyard.core.principal import Scope
+from toolyard.core.record import CallFilter
+from toolyard.faces.console.forms import ABSENT
+from toolyard.faces.console.forms.sources import Maybe
+from toolyard.faces.console.pages import tryit
+from toolyard.faces.console.properties import property_rows
+from toolyard.faces.console.visit import Visit
+
+_ROWS = 100
+_OPEN_AT_ONCE = 150
+"""A catalog with more tools than this shows its clusters closed, and loads each when it is opened."""
+_HITS = 50
+_DAY = 86_400.0
+
+
+async def index(visit: Visit) -> Response:
+    query, snapshot = visit.query, visit.app.catalog.snapshot
+    words, provider, kind = query.get("q", "").strip(), query.get("provider", ""), query.get("kind", "")
+    chosen = query.get("cluster", "")
+
+    def wanted(entry: Entry) -> bool:
+        return provider in ("", entry.tool.namespace) and kind in ("", entry.tool.kind.value)
+
+    hits = [hit for hit in await visit.app.catalog.search(words, limit=200, prefixes=True) if wanted(hit.entry)]
+    clusters = [
+        (cluster, [entry for entry in cluster.entries if wanted(entry)])
+        for cluster in snapshot.clusters()
+        if chosen in ("", cluster.name)
+    ]
+    shown = [(cluster, entries) for cluster, entries in clusters if entries]
+    return visit.page(
+        "tools.html",
+        q=words,
+        provider=provider,
+        kind=kind,
+        cluster=chosen,
+        hits=hits[:_HITS],
+        clusters=shown,
+        total=len(snapshot.entries),
+        matching=sum(len(entries) for _, entries in shown),
+        open_all=chosen or sum(len(entries) for _, entries in shown) <= _OPEN_AT_ONCE,
+        namespaces=sorted({entry.tool.namespace for entry in snapshot.entries}),
+        kinds=sorted({entry.tool.kind.value for entry in snapshot.entries}),
+        problems=snapshot.problems,
+        rows=_ROWS,
+        ungrouped=UNGROUPED,
+    )
+
+
+async def cluster_rows(visit: Visit) -> Response:
+    """The next rows of one cluster: loaded when it is opened, and by "Show more"."""
+    cluster = _cluster(visit)
+    provider, kind = visit.query.get("provider", ""), visit.query.get("kind", "")
+    after = visit.query.get("after", "0")
+    start = int(after) if after.isdecimal() and len(after) < 8 else 0
+    entries = [
+        entry
+        for entry in cluster.entries
+        if provider in ("", entry.tool.namespace) and kind in ("", entry.tool.kind.value)
+    ]
+    return visit.page(
+        "parts/cluster_rows.html",
+        cluster=cluster, entries=entries, start=start, rows=_ROWS, provider=provider, kind=kind,
+    )  # fmt: skip
+
+
+async def ask_to_delete(visit: Visit) -> Response:
+    cluster = _cluster(visit)
+    return visit.page("delete_cluster.html", cluster=cluster, shown=cluster.entries[:20])
+
+
+async def delete(visit: Visit) -> Response:
+    await visit.app.delete_cluster(_cluster(visit).name)
+    return visit.go("/tools?notice=cluster-deleted")
+
+
+def _cluster(visit: Visit) -> Cluster:
+    name = visit.part("cluster")
+    cluster = visit.app.catalog.snapshot.cluster(name)
+    if cluster is None:
+        raise NotFound(f"There is no cluster {name[:100]!r}.", suggestion="Somebody may have deleted it meanwhile.")
+    return cluster
+
+
+async def show(visit: Visit) -> Response:
+    entry = entry_of(visit)
+    draft = tryit.drawn(entry, await _arguments_to_start_with(visit))
+    return visit.page("tool.html", **await tool_context(visit, entry), **tryit.context(visit, entry, draft))
+
+
+async def tool_context(visit: Visit, entry: Entry) -> dict[str, Any]:
+    """Everything on a tool's page but its form."""
+    may_read = visit.principal.may(Scope.READ)
+    metrics = await visit.app.calls.tool_metrics(SystemClock().now() - _DAY) if may_read else []
+    recent = (await visit.app.calls.page(CallFilter(tool=entry.id), limit=5)).items if may_read else ()
+    document = entry.tool.input_schema.document()
+    return {
+        "entry": entry,
+        "document": document,
+        "inputs": property_rows(document),
+        "outputs": property_rows(entry.tool.output_schema) if entry.tool.output_schema else [],
+        "metrics": next((m for m in metrics if m.tool == entry.id), None),
+        "recent": recent,
+        "may_manage": visit.principal.may(Scope.MANAGE),
+        "may_read": may_read,
+        "settings_error": "",
+    }
+
+
+def entry_of(visit: Visit) -> Entry:
+    tool = visit.part("tool")
+    entry = visit.app.catalog.snapshot.get(tool)
+    if entry is None:
+        raise NotFound(f"There is no tool {tool[:200]!r}.", suggestion="Its provider may have removed or renamed it.")
+    return entry
+
+
+async def _arguments_to_start_with(visit: Visit) -> Maybe:
+    """`?from=<call>`: the arguments of an earlier call, to try again."""
+    call_id = visit.query.get("from", "")
+    if not call_id or not visit.principal.may(Scope.READ):
+        return ABSENT
+    from toolyard.faces.console.forms.harvest import parse_json
+
+    record = await visit.app.calls.get(call_id)
+    arguments = parse_json((await visit.app.calls.full_arguments(record)).decode())
+    return _plain(arguments) if record.tool == visit.part("tool") and isinstance(arguments, dict) else ABSENT
+
+
+def _plain(arguments: JsonObject) -> Maybe:
+    return arguments or ABSENT

@@ -1,0 +1,49 @@
+/* The little that HTML, CSS and htmx cannot do: copy, local time, and keys. */
+(() => {
+  "use strict";
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const text = button.parentElement.querySelector("code").textContent;
+    const label = button.querySelector("span");
+    try {
+      await navigator.clipboard.writeText(text);
+      label.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(button.parentElement.querySelector("code"));
+      label.textContent = "Press Ctrl+C";
+    }
+    setTimeout(() => { label.textContent = "Copy"; }, 2000);
+  });
+
+  const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  document.addEventListener("mouseover", (event) => {
+    const time = event.target.closest("time[datetime]");
+    if (time) time.title = clock.format(new Date(time.dateTime));
+  });
+
+  const isTyping = (element) => element.closest("input, textarea, select, [contenteditable]");
+
+  // "/" goes to the search; j and k walk through the rows of a list, Enter opens (they are links).
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && event.target.matches?.("[data-focus]")) {
+      event.target.blur();
+      return;
+    }
+    if (isTyping(event.target)) return;
+    if (event.key === "/") {
+      const search = document.querySelector("[data-focus='/']");
+      if (search) { event.preventDefault(); search.focus(); search.select(); }
+    } else if (event.key === "j" || event.key === "k") {
+      const links = [...document.querySelectorAll("[data-rows] tbody tr td:first-child a, .tool-rows a")]
+        .filter((link) => link.checkVisibility());
+      if (!links.length) return;
+      const here = links.indexOf(document.activeElement?.closest("tr")?.querySelector("a") ?? document.activeElement);
+      const next = event.key === "j" ? Math.min(here + 1, links.length - 1) : Math.max(here - 1, 0);
+      links[next].focus();
+    }
+  });
+
+})();
