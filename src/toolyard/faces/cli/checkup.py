@@ -49,7 +49,7 @@ class Setup:
 
 async def examine(setup: Setup) -> list[Finding]:
     """Every finding, in the order in which one would mend them."""
-    log_to_stderr(verbose=False)
+    log_to_stderr(quiet=True)
     running = await _running_yard(setup)
     findings = [check_python(), check_data_dir(setup.data_dir), check_disk(setup.data_dir)]
     findings += [await check_database(setup, running=running is not None), running or check_port(setup)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolyard.core.clock import rfc3339
-from toolyard.core.errors import BadInput
+from toolyard.core.errors import BadInput, Unauthenticated
 from toolyard.core.json import JsonObject
 from toolyard.core.principal import Scope
 from toolyard.faces.cli.failures import NoYard
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 group = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 T = TypeVar("T")
+
+_FIRST_KEY = (
+    "Set TOOLYARD_KEY to a key with the scope admin. The first one is made at the console, or with this command "
+    "while no yard runs."
+)
 
 
 @group.command("create")
@@ -139,6 +144,8 @@ def _through(
         return asyncio.run(_in_database(database, directly))
     try:
         return with_yard(url, remotely)
+    except Unauthenticated as error:
+        raise Unauthenticated(error.message, suggestion=_FIRST_KEY) from None
     except NoYard as nobody:
         if url != DEFAULT_URL:
             raise

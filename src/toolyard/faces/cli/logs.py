@@ -6,11 +6,11 @@ import logging
 import sys
 
 
-def log_to_stderr(*, verbose: bool = False) -> None:
-    """Both structlog and the standard library's loggers; INFO with `verbose`, else WARNING."""
+def log_to_stderr(*, verbose: bool = False, quiet: bool = False) -> None:
+    """Both structlog and the standard library's loggers: INFO if `verbose`, nothing if `quiet`, else WARNING."""
     import structlog
 
-    level = logging.INFO if verbose else logging.WARNING
+    level = logging.INFO if verbose else logging.CRITICAL if quiet else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True)
     renderer = (
         structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)

@@ -159,8 +159,9 @@ def welcome(app: App, login_link: str | None) -> str:
         f"  HTTP API  {url}/docs",
         "",
     ]
-    lines += [f"  {status.id} is down: {status.last_error}" for status in app.supervisor.statuses() if _is_down(status)]
-    lines += [f"  {config.id} is kept, but {config_kind(config)} is not served yet." for config in _not_served(app)]
+    notes = [f"  {status.id} is down: {status.last_error}" for status in app.supervisor.statuses() if _is_down(status)]
+    notes += [f"  {config.id} is kept, but {config_kind(config)} is not served yet." for config in _not_served(app)]
+    lines += [*notes, ""] if notes else []
     if app.settings.demo:
         lines += [
             f"First: open {url}/ in a browser, choose {_FIRST_DEMO_TOOL} and press Call.",

@@ -27,7 +27,7 @@ def list_tools(
     as_json: AsJson = False,
 ) -> None:
     """List tools."""
-    query = {"cluster": cluster, "provider": provider, "kind": kind}
+    query = {"cluster": cluster, "provider": provider, "kind": kind, "schemas": str(as_json).lower()}
     found = with_yard(url, lambda yard: yard.pages("/v1/tools", query, limit))
     _print(found, as_json=as_json, empty="There are no such tools.")
 
@@ -41,7 +41,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search tools by name, description and arguments, best first."""
-    found = with_yard(url, lambda yard: yard.pages("/v1/tools", {"q": query}, limit))
+    found = with_yard(url, lambda yard: yard.pages("/v1/tools", {"q": query, "schemas": str(as_json).lower()}, limit))
     _print(found, as_json=as_json, empty=f"Nothing fits {query!r}. Try fewer or other words.")
 
 
@@ -76,6 +76,6 @@ def _print(found: list[JsonObject], *, as_json: bool, empty: str) -> None:
 
 
 def state_of(tool: JsonObject) -> str:
-    if tool.get("enabled") is False:
-        return "disabled"
-    return "unavailable" if tool.get("available") is False else "ready"
+    if tool.get("callable"):
+        return "ready"
+    return "unavailable" if tool.get("available") is False else "disabled"
