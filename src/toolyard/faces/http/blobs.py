@@ -14,7 +14,7 @@ from toolyard.core.principal import Scope
 if TYPE_CHECKING:
     from toolyard.app import App
 
-_IMAGE = re.compile(r"calls/\d{4}-\d{2}-\d{2}/(?P<call>call_[a-z2-7]+)-\d+\.(?P<ending>png|jpg|gif|webp|svg|bin)")
+_IMAGE = re.compile(r"calls/\d{4}-\d{2}-\d{2}/(?P<call>call_[0-9a-f]{32})-\d+\.(?P<ending>png|jpg|gif|webp|svg|bin)")
 _TYPES = {
     "png": "image/png",
     "jpg": "image/jpeg",

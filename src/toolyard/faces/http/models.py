@@ -105,11 +105,13 @@ class CallError(Given):
 
 
 class CallResult(Given):
-    """As in MCP."""
+    """As in MCP. `images` are those that were taken out of the content: `{url, mimeType, bytes}`."""
 
     content: list[JsonMap]
     structured: Any = None
     is_error: bool
+    images: list[JsonMap] = []
+    meta: JsonMap | None = None
 
 
 class CallStarted(Given):
@@ -211,7 +213,7 @@ class ToolMetricsOut(Given):
     schema_tokens: int | None
 
     @staticmethod
-    def of(metrics: ToolMetrics) -> ToolMetricsOut:
+    def of(metrics: ToolMetrics, schema_tokens: int | None) -> ToolMetricsOut:
         return ToolMetricsOut(
             tool=metrics.tool,
             calls=metrics.calls,
@@ -221,7 +223,7 @@ class ToolMetricsOut(Given):
             p50_ms=metrics.p50_ms,
             p95_ms=metrics.p95_ms,
             result_tokens=metrics.result_tokens,
-            schema_tokens=metrics.schema_tokens,
+            schema_tokens=schema_tokens,
         )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
+from toolyard.calls.shape import IMAGES_KEY
 from toolyard.catalog import Entry, Hit, ToolSettings
-from toolyard.core.call import CallOutcome, CallRequest, CallState, Origin
+from toolyard.core.call import CallOutcome, CallRequest, CallState, Origin, ToolResult
 from toolyard.core.errors import BadInput, Conflict, NotFound
 from toolyard.core.names import split_tool_id
 from toolyard.core.principal import Scope
@@ -23,6 +24,7 @@ from toolyard.faces.http.models import (
     CallError,
     CallResult,
     CallStarted,
+    JsonMap,
     Listed,
     ToolOut,
     ToolPatch,
@@ -195,10 +197,19 @@ def _ended(outcome: CallOutcome) -> CallEnded:
         id=outcome.call_id,
         tool=outcome.tool,
         state=outcome.state,
-        result=result
-        and CallResult(
-            content=[dict(block) for block in result.content], structured=result.structured, is_error=result.is_error
-        ),
+        result=result and _result(result),
         error=failure and CallError(error=failure.message, code=failure.code.value, suggestion=failure.suggestion),
         warnings=list(outcome.warnings),
+    )
+
+
+def _result(result: ToolResult) -> CallResult:
+    meta = dict(result.meta or {})
+    images = cast("list[JsonMap]", meta.pop(IMAGES_KEY, []))
+    return CallResult(
+        content=[dict(block) for block in result.content],
+        structured=result.structured,
+        is_error=result.is_error,
+        images=images,
+        meta=meta or None,
     )
