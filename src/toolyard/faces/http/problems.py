@@ -11,6 +11,7 @@ from toolyard.core.errors import (
     BadInput,
     CallError,
     Conflict,
+    DocumentError,
     ErrorCode,
     Forbidden,
     NotFound,
@@ -31,6 +32,7 @@ _BY_ERROR: Sequence[tuple[type[ToolyardError], int, str]] = (
     (Conflict, 409, "conflict"),
     (TooLarge, 413, "too_large"),
     (StoreUnavailable, 503, "unavailable"),
+    (DocumentError, 422, "invalid"),
     (ProviderError, 502, "upstream"),
 )
 _BY_CALL_CODE: Mapping[ErrorCode, int] = {

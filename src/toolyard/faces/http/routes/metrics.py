@@ -7,11 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
+from toolyard.catalog import Entry
+from toolyard.core.json import dumps
 from toolyard.core.principal import Scope
 from toolyard.faces.http.access import Yard, needs
 from toolyard.faces.http.models import Listed, ToolMetricsOut
 from toolyard.faces.http.validation import Strict
 
+BYTES_PER_TOKEN = 4
+"""A rough mean over English text and JSON."""
 router = APIRouter(tags=["Metrics"])
 
 
@@ -23,4 +27,13 @@ class MetricsQuery(Strict):
 async def tool_metrics(yard: Yard, query: Annotated[MetricsQuery, Query()]) -> Listed[ToolMetricsOut]:
     """Calls, success and failure rate, response-time percentiles and token estimates per tool, busiest first."""
     found = await yard.calls.tool_metrics(query.since.timestamp() if query.since else 0.0)
-    return Listed(items=[ToolMetricsOut.of(metrics) for metrics in found])
+    snapshot = yard.catalog.snapshot
+    return Listed(items=[ToolMetricsOut.of(metrics, _schema_tokens(snapshot.get(metrics.tool))) for metrics in found])
+
+
+def _schema_tokens(entry: Entry | None) -> int | None:
+    """What a model pays to be told about the tool; None for one that is gone."""
+    if entry is None:
+        return None
+    tool = entry.tool
+    return len(dumps([tool.name, entry.description, tool.input_schema.document()])) // BYTES_PER_TOKEN
