@@ -181,7 +181,7 @@ def test_what_is_no_function_or_has_no_name_is_refused() -> None:
         (None, Docstring("", {})),
         ("One line.", Docstring("One line.", {})),
         (
-            "Sums.\n\nArgs:\n    a: first: with colon\n    *rest (int, optional): others\n\n      and more\n\nReturns:\n    It.",
+            "Sums.\n\nArgs:\n    a: first: with colon\n    *rest (int): others\n\n      and more\n\nReturns:\n    It.",
             Docstring("Sums.", {"a": "first: with colon", "rest": "others and more"}),
         ),
         (

@@ -62,7 +62,7 @@ class Behaviours:
 
     def __init__(self) -> None:
         self.extra = 0
-        self.cancelled = asyncio.Event()
+        self.slow = self.cancelled = 0
         self.bus = InMemorySubscriptionBus()
 
     def definitions(self) -> list[dict[str, Any]]:
@@ -93,10 +93,11 @@ class Behaviours:
                 for step in (1, 2, 3):
                     await ctx.session.report_progress(step, 3, f"step {step}")
             case "slow":
+                self.slow += 1
                 try:
                     await anyio.sleep(60)
                 except anyio.get_cancelled_exc_class():
-                    self.cancelled.set()
+                    self.cancelled += 1
                     raise
             case "change":
                 self.extra += 1
