@@ -173,6 +173,8 @@ async def test_a_call_answers_with_its_result(local: httpx2.AsyncClient) -> None
             "content": [{"type": "text", "text": '{"echo":"hello"}'}],
             "structured": {"echo": "hello"},
             "is_error": False,
+            "images": [],
+            "meta": None,
         },
         "error": None,
         "warnings": [],
