@@ -161,9 +161,12 @@ def test_components_that_cannot_be_written_hide_only_the_tools_that_refer_to_any
     assert ids(catalog.snapshot) == ["crm:plain"]
 
 
-@pytest.mark.parametrize("field", ["description", "output_schema"])
-def test_a_field_of_the_wrong_type_hides_its_tool_only(field: str) -> None:
-    bad = Tool(**({"namespace": "crm", "name": "bad", "description": ""} | {field: 7}))  # pyright: ignore[reportArgumentType]
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("description", 7), ("description", "half\ud800"), ("output_schema", 7), ("title", "half\ud800")],
+)
+def test_a_field_that_cannot_be_shown_hides_its_tool_only(field: str, value: object) -> None:
+    bad = Tool(**({"namespace": "crm", "name": "bad", "description": ""} | {field: value}))  # pyright: ignore[reportArgumentType]
     catalog = Catalog()
     catalog.publish("crm", [bad, a_tool("crm:good")])
     assert ids(catalog.snapshot) == ["crm:good"]

@@ -153,6 +153,17 @@ def test_the_fingerprint_stays_when_clients_would_see_the_same() -> None:
     assert catalog.snapshot.view(server).fingerprint == before
 
 
+def test_the_fingerprint_ignores_what_an_operator_has_replaced() -> None:
+    catalog = Catalog()
+    catalog.apply_settings("a:x", ToolSettings(description="Operator's words."))
+    catalog.publish("a", [Tool("a", "x", "old", wire={"name": "x", "description": "old"})])
+    before = catalog.snapshot.view(DEFAULT).fingerprint
+    catalog.publish("a", [Tool("a", "x", "new", wire={"name": "x", "description": "new"})])
+    assert catalog.snapshot.view(DEFAULT).fingerprint == before
+    catalog.apply_settings("a:x", ToolSettings())
+    assert catalog.snapshot.view(DEFAULT).fingerprint != before
+
+
 def test_the_fingerprint_changes_with_everything_that_clients_see() -> None:
     catalog = a_catalog("a:x", "a:y")
     seen = [catalog.snapshot.view(DEFAULT).fingerprint]

@@ -30,7 +30,7 @@ class Entry:
     """One tool in one snapshot.
 
     `reason` says why it cannot be called, and is None when it can. `appearance` is a digest of what a client is told
-    about the tool apart from the name it is listed under and an operator's description.
+    about the tool apart from its name and description.
     """
 
     tool: Tool

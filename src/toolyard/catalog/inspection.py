@@ -12,12 +12,13 @@ from toolyard.core.names import LONGEST_TOOL_NAME
 from toolyard.core.tool import Tool
 
 _DIGEST_BYTES = 16
+_REPLACED = frozenset({"name", "description"})
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that nobody can see or type: names holding them could pass for other names."""
 
 
 def appearance_of(tool: Tool) -> str:
-    """A digest of the definition as clients read it, without the name: that is the view's to give.
+    """A digest of the definition as clients read it, without name and description: a view and an operator give those.
 
     Shared components count as a whole: a change to one of them changes every tool that refers to any.
 
@@ -26,15 +27,8 @@ def appearance_of(tool: Tool) -> str:
         RecursionError: it is nested beyond reason.
     """
     schema = tool.input_schema
-    told = [
-        tool.title,
-        tool.description,
-        schema.root,
-        schema.refs,
-        tool.output_schema,
-        tool.annotations.to_wire(),
-        tool.wire,
-    ]
+    wire = tool.wire and {key: value for key, value in tool.wire.items() if key not in _REPLACED}
+    told = [tool.title, schema.root, schema.refs, tool.output_schema, tool.annotations.to_wire(), wire]
     digest = hashlib.blake2b(dumps(told), digest_size=_DIGEST_BYTES)
     if schema.components is not None and schema.refs:
         digest.update(schema.components.digest)
@@ -46,7 +40,7 @@ def fault_of(tool: Tool, namespace: str) -> str | None:
     return (
         _fault_of_name(tool.name)
         or (None if tool.namespace == namespace else f"It belongs to '{tool.namespace}', not to '{namespace}'.")
-        or (None if _is_text(tool.description) else "Its description is not text.")
+        or _fault_of_description(tool.description)
         or _fault_of_schema(tool.input_schema.root)
         or (None if _is_schema(tool.output_schema) else "Its output schema is not a JSON object.")
     )
@@ -76,6 +70,16 @@ def _fault_of_name(name: object) -> str | None:
     return None if unseen is None else f"Its name holds the invisible character U+{ord(unseen):04X}."
 
 
+def _fault_of_description(description: object) -> str | None:
+    if not isinstance(description, str):
+        return "Its description is not text."
+    try:
+        description.encode()
+    except UnicodeEncodeError:
+        return "Its description holds half of a surrogate pair."
+    return None
+
+
 def _fault_of_schema(root: object) -> str | None:
     if not isinstance(root, Mapping):
         return "Its input schema is not a JSON object."
@@ -86,10 +90,6 @@ def _fault_of_schema(root: object) -> str | None:
     if not isinstance(schema.get("properties", {}), Mapping):
         return "Its input schema's 'properties' is not a JSON object."
     return None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _is_schema(value: object) -> bool:

@@ -86,6 +86,6 @@ def _same(mine: Entry, theirs: Entry) -> bool:
     return one is two or (
         mine.appearance == theirs.appearance
         and one.input_schema.components is two.input_schema.components
-        and (one.name, one.kind, one.cluster, one.tags, one.origin, one.time_limit)
-        == (two.name, two.kind, two.cluster, two.tags, two.origin, two.time_limit)
+        and (one.name, one.description, one.kind, one.cluster, one.tags, one.origin, one.time_limit)
+        == (two.name, two.description, two.kind, two.cluster, two.tags, two.origin, two.time_limit)
     )

@@ -64,7 +64,7 @@ class View:
         digest = hashlib.blake2b(dumps(shown), digest_size=16)
         for name in sorted(self._by_name):
             entry = self._by_name[name]
-            digest.update(dumps([name, entry.appearance, entry.settings.description]))
+            digest.update(dumps([name, entry.description, entry.appearance]))
         return digest.hexdigest()
 
     def __contains__(self, tool_id: object) -> bool:

@@ -13,8 +13,8 @@ from toolyard.catalog.entry import Entry
 from toolyard.catalog.search.fields import FIELDS, MOST_REPETITIONS, MOST_TERMS, texts_of
 from toolyard.catalog.search.terms import Vocabulary
 
-Key: TypeAlias = tuple[str, str, str | None, str | None, tuple[str, ...]]
-"""Everything that a tool's searchable texts are made from, by digest."""
+Key: TypeAlias = tuple[str, str, str, str | None, tuple[str, ...]]
+"""Everything that a tool's searchable texts are made from, its schema by digest."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Counts:
 
 
 def _key(entry: Entry) -> Key:
-    return (entry.id, entry.appearance, entry.settings.description, entry.tool.cluster, entry.tool.tags)
+    return (entry.id, entry.appearance, entry.description, entry.tool.cluster, entry.tool.tags)
 
 
 def _count(entries: Sequence[Entry], vocabulary: Vocabulary) -> Counts:
