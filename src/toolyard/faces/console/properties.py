@@ -73,7 +73,7 @@ def _plain_type(shapes: Shapes, shape: Shape) -> str:
     match shape.kind:
         case "select":
             kind = words(shape.schema.get("type"))
-            return kind or "one of"
+            return kind or ("always" if len(shape.options) == 1 else "one of")
         case "array":
             inner = _plain_type(shapes, shapes.of(shape.schema.get("items"), shape.refs))
             return f"array of {inner}"
@@ -90,7 +90,9 @@ def _details(shape: Shape) -> tuple[str, ...]:
     found: list[str] = []
     if shape.kind == "select" and words(shape.schema.get("type")) != "boolean":
         values = ", ".join(label for _, label in shape.options[:12])
-        found.append(f"one of: {values}" + (", …" if len(shape.options) > 12 else ""))
+        found.append(
+            (f"one of: {values}" if len(shape.options) > 1 else values) + (", …" if len(shape.options) > 12 else "")
+        )
     for key, said in (
         ("default", "default"), ("minimum", "at least"), ("maximum", "at most"), ("minLength", "min length"),
         ("maxLength", "max length"), ("pattern", "matches"), ("minItems", "min items"), ("maxItems", "max items"),

@@ -103,6 +103,8 @@ def ms(value: float | None) -> str:
     """Milliseconds in the unit a person would choose."""
     if value is None:
         return NOTHING
+    if value < 0.05:
+        return "< 0.1 ms"
     if value < 10:
         return f"{value:.1f} ms"
     return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.2f} s"

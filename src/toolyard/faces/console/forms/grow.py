@@ -56,21 +56,17 @@ class _Grower:
         shape = self._shapes.of(schema, place.refs)
         spot = Spot(place.path, place.label, place.required, words(shape.schema.get("description")), _facts(shape))
         self._fields += 1
-        value = self._source.value(place.path)
-        if (
-            not place.path
-            and shape.kind == "any"
-            and _takes_nothing(shape.schema)
-            and (isinstance(value, Absent) or same(value, {}))
-        ):
-            return Group(spot, (), (), included=True)
         posted = self._source.raw(place.path)
         if posted is not None:
             return Raw(spot, posted, shape.why_raw or _NOT_FIELDS)
+        value = self._source.value(place.path)
+        nothing_yet = isinstance(value, Absent)
+        if not place.path and _takes_nothing(shape.schema) and (nothing_yet or same(value, {})):
+            return Group(spot, (), ())
         if shape.kind == "any" or place.depth > DEEPEST or self._fields > MOST_FIELDS:
             return self._raw(spot, shape.why_raw or "The schema is too deep or too large for fields.")
         node = self._maker(shape)(shape, spot, place)
-        if isinstance(value, Absent) or same(harvest(node).value, value):
+        if nothing_yet or same(harvest(node).value, value):
             return node
         return self._raw(spot, _NOT_FIELDS)
 
@@ -99,7 +95,8 @@ class _Grower:
             text = ""
         options = tuple(Option(dumps(value).decode(), label) for value, label in shape.options)
         if shape.kind == "select" and all(option.value != text for option in options):
-            text = ""
+            # A constant that must be there has nothing to choose.
+            text = options[0].value if len(options) == 1 and place.required and not shape.nullable else ""
         return Leaf(
             spot=spot,
             control=_control(shape, place, text),
@@ -127,8 +124,7 @@ class _Grower:
             obj(shape.schema.get("additionalProperties"))
         )
         more = self._source.more(place.path, keys)
-        included = place.required or self._source.included(place.path)
-        return Group(spot, children, tuple(keys), included, more if more is not None or not open_ended else "")
+        return Group(spot, children, tuple(keys), more if more is not None or not open_ended else "")
 
     def _rows(self, shape: Shape, spot: Spot, place: _Place) -> Rows:
         least = shape.schema.get("minItems")
@@ -158,7 +154,8 @@ _NOT_FIELDS = "This value does not fit the fields of the schema, so it is shown 
 
 
 def _takes_nothing(schema: JsonObject) -> bool:
-    return schema.get("type") == "object" and schema.get("additionalProperties") is False
+    closed = schema.get("type") == "object" and schema.get("additionalProperties") is False
+    return closed and not schema.get("properties") and not schema.get("patternProperties")
 
 
 def _control(shape: Shape, place: _Place, text: str) -> Control:
@@ -192,9 +189,12 @@ def _example(schema: JsonObject) -> str:
     return example if isinstance(example, str) else dumps(example).decode()
 
 
+_TYPE_WORDS = {"integer": "whole number", "number": "number"}
+
+
 def _facts(shape: Shape) -> tuple[str, ...]:
     schema = shape.schema
-    facts = [words(schema.get("type")) if shape.kind != "select" else "", words(schema.get("format"))]
+    facts = [_TYPE_WORDS.get(shape.kind, ""), words(schema.get("format"))]
     facts.append(_between(schema.get("minimum"), schema.get("maximum"), ""))
     facts.append(_between(schema.get("minLength"), schema.get("maxLength"), " characters"))
     facts.append(_between(schema.get("minItems"), schema.get("maxItems"), " items"))

@@ -103,7 +103,7 @@ def _group(group: Group, problems: dict[str, str]) -> Maybe:
             found.update({key: value for key, value in more.items() if key not in found})
         elif not isinstance(more, Absent):
             problems.setdefault(f"{group.spot.name}~more", 'Write a JSON object, such as {"name": "value"}.')
-    return found if found or group.included else ABSENT
+    return found if found or group.spot.required else ABSENT
 
 
 def _rows(rows: Rows, problems: dict[str, str]) -> Maybe:

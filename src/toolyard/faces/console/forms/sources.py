@@ -43,7 +43,6 @@ class Source(Protocol):
         ...
 
     def text(self, path: Path, *, as_json: bool) -> str: ...
-    def included(self, path: Path) -> bool: ...
     def rows(self, path: Path, at_least: int) -> list[str]: ...
     def variant(self, path: Path, variants: Sequence[JsonObject], root: JsonObject) -> int | None: ...
     def more(self, path: Path, known: Sequence[str]) -> str | None: ...
@@ -90,9 +89,6 @@ class ValueSource:
             return dumps(value).decode()
         return value if isinstance(value, str) and _survives_a_form(value) else ""
 
-    def included(self, path: Path) -> bool:
-        return not isinstance(self.value(path), Absent)
-
     def rows(self, path: Path, at_least: int) -> list[str]:
         value = self.value(path)
         if isinstance(value, Sequence) and not isinstance(value, str):
@@ -129,7 +125,7 @@ def _fits(schema: JsonObject, root: JsonObject, value: JsonValue) -> bool:
 
 
 class FormSource:
-    """Names: `v` text, `json` JSON text, `on` included, `row` one row, `pick` a variant, `more` other properties."""
+    """Names: `v` text, `json` JSON text, `row` one row, `pick` a variant, `more` other properties."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._fields: dict[str, list[str]] = {}
@@ -152,9 +148,6 @@ class FormSource:
 
     def text(self, path: Path, *, as_json: bool) -> str:
         return self._first("v", path) or ""
-
-    def included(self, path: Path) -> bool:
-        return self._first("on", path) is not None
 
     def rows(self, path: Path, at_least: int) -> list[str]:
         numbers = self._fields.get("row" + "".join(f"/{step}" for step in path), [])

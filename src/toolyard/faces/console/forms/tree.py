@@ -81,8 +81,6 @@ class Group:
     children: tuple[Node, ...]
     keys: tuple[str, ...]
     """The property name of each child."""
-    included: bool
-    """An optional object that is sent even when nothing in it is filled in."""
     more: str | None = None
     """Properties that the schema does not name, as one JSON object; None: not offered."""
 
@@ -121,8 +119,6 @@ def _collect(node: Node, pairs: list[tuple[str, str]]) -> None:
         case Raw():
             pairs.append((f"json{name}", node.text.replace("\n", "\r\n")))
         case Group():
-            if node.included and not node.spot.required:
-                pairs.append((f"on{name}", "1"))
             for child in node.children:
                 _collect(child, pairs)
             if node.more is not None:

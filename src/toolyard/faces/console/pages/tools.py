@@ -97,7 +97,7 @@ def _cluster(visit: Visit) -> Cluster:
 async def show(visit: Visit) -> Response:
     entry = entry_of(visit)
     draft = tryit.drawn(entry, await _arguments_to_start_with(visit))
-    return visit.page("tool.html", **await tool_context(visit, entry), **tryit.context(visit, entry, draft))
+    return visit.page("tool.html", **await tool_context(visit, entry) | tryit.context(visit, entry, draft))
 
 
 async def tool_context(visit: Visit, entry: Entry) -> dict[str, Any]:
