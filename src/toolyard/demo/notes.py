@@ -98,7 +98,7 @@ class Notebook:
 
     def list(self, arguments: Mapping[str, object]) -> Json:
         limit = arguments.get("limit", 10)
-        if not isinstance(limit, int) or limit < 1:
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise Refused(_INVALID_PARAMS, "'limit' must be a whole number above 0.")
         return {"notes": self._notes[::-1][:limit]}
 
@@ -139,7 +139,7 @@ class Server:
         """The message to send back for one line; None for a notification."""
         try:
             message: object = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return _error(None, _PARSE_ERROR, "This line is no JSON.")
         if not isinstance(message, dict):
             return _error(None, _INVALID_REQUEST, "A message must be an object.")
@@ -167,7 +167,10 @@ class Server:
         tool = self._tools.get(str(params.get("name")))
         if tool is None:
             raise Refused(_INVALID_PARAMS, f"This server has no tool {params.get('name')!r}.")
-        value = tool(cast("Json", params.get("arguments") or {}))
+        arguments = params.get("arguments", {})
+        if not isinstance(arguments, dict):
+            raise Refused(_INVALID_PARAMS, "'arguments' must be an object.")
+        value = tool(cast("Json", arguments))
         return {"content": [{"type": "text", "text": json.dumps(value)}], "structuredContent": value}
 
 
