@@ -11,13 +11,13 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.store.rows import names, put
+from tests.store.rows import Refused, names, put
 from toolyard.core.errors import Conflict, StoreCorrupt, StoreError, StoreTooNew, StoreUnavailable
 from toolyard.store import Connection, Store
 from toolyard.store.migrate import Migration
@@ -88,6 +88,35 @@ async def test_a_commit_that_fails_for_one_function_is_repeated_for_the_others(s
     assert "FOREIGN KEY" in str(outcomes[5])
     assert await sqlite_store.read(names) == [str(n) for n in range(10) if n != 5]
     assert await sqlite_store.read(lambda c: c.execute("SELECT * FROM children").fetchall()) == []
+
+
+async def test_a_function_that_fails_alone_ran_once_and_one_in_a_group_twice(sqlite_store: Store) -> None:
+    """Groups run without savepoints at first; this is what `safe to run again` is for."""
+    runs: list[str] = []
+    started, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        started.set()
+        assert go_on.wait(10)
+
+    def fail(name: str) -> Callable[[Connection], None]:
+        def work(_: Connection) -> None:
+            runs.append(name)
+            raise Refused(name)
+
+        return work
+
+    with pytest.raises(Refused):
+        await sqlite_store.tx(fail("alone"))
+    holding = asyncio.create_task(sqlite_store.tx(hold))
+    await asyncio.to_thread(started.wait, 10)
+    group = [asyncio.create_task(sqlite_store.tx(work)) for work in (put("a"), fail("in a group"), put("b"))]
+    await asyncio.sleep(0)
+    go_on.set()
+    await holding
+    await asyncio.gather(*group, return_exceptions=True)
+    assert runs == ["alone", "in a group", "in a group"]
+    assert await sqlite_store.read(names) == ["a", "b"]
 
 
 async def test_an_error_that_a_function_catches_leaves_its_other_rows(sqlite_store: Store) -> None:

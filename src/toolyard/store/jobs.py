@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
@@ -46,6 +47,16 @@ def _settle(settled: list[tuple[Waiter, object, BaseException | None]]) -> None:
             waiter.set_result(value)
         else:
             waiter.set_exception(error)
+
+
+@contextmanager
+def telling_waiters(batch: Sequence[Job]) -> Generator[None]:
+    """The top of a thread: should its own code fail, it goes on, and nobody waits for ever."""
+    try:
+        yield
+    except Exception as error:
+        log.exception("The store's thread failed on %d functions.", len(batch))
+        resolve([(job, None, error) for job in batch])
 
 
 def refuse_the_rest(queue: JobQueue, location: str) -> None:

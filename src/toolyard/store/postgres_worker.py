@@ -11,7 +11,7 @@ from collections.abc import Callable
 import psycopg
 
 from toolyard.core.errors import StoreError, StoreUnavailable
-from toolyard.store.jobs import Job, Outcome, resolve
+from toolyard.store.jobs import Job, Outcome, resolve, telling_waiters
 from toolyard.store.postgres_connection import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -66,7 +66,8 @@ class Worker:
 
     def _run(self) -> None:
         while (batch := self._take()) is not None:
-            self._settle(batch)
+            with telling_waiters(batch):
+                self._settle(batch)
         if self._raw is not None:
             self._raw.close()
 

@@ -1,8 +1,8 @@
 """The SQLite engine: one writer thread with group commit, and a few readers beside it.
 
-The writer takes one function, then whatever else is queued (at most 256), and commits them together, each in its own
-savepoint: one fsync pays for all, and a function that fails takes only its own changes back. Waiters are woken after
-COMMIT, never before. Promised for one process on a local disk.
+The writer takes one function, then whatever else is queued (at most 256), and commits them together: one fsync pays
+for all. When one of them fails they run again, each in its own savepoint, so that it takes only its own changes back.
+Waiters are woken after COMMIT, never before. Promised for one process on a local disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TypeVar, cast
 
 from toolyard.core.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
 from toolyard.store.base import Connection, SqlValue
-from toolyard.store.jobs import Job, JobQueue, Outcome, Waiter, closed, refuse_the_rest, resolve
+from toolyard.store.jobs import Job, JobQueue, Outcome, Waiter, closed, refuse_the_rest, resolve, telling_waiters
 from toolyard.store.lock import ProcessLock
 from toolyard.store.migrate import Migration, migrate, packaged_migrations
 
@@ -104,11 +104,11 @@ class SqliteStore:
             StoreCorrupt: it is damaged, or no database.
             StoreTooNew: a newer Toolyard wrote it.
         """
-        writer = await asyncio.to_thread(self._open_file)
+        writer, *readers = await asyncio.to_thread(self._open_file)
         self._writer = threading.Thread(target=self._write_loop, args=(writer,), name="store-writer", daemon=True)
         self._readers = [
-            threading.Thread(target=self._read_loop, name=f"store-reader-{number}", daemon=True)
-            for number in range(READERS)
+            threading.Thread(target=self._read_loop, args=(reader,), name=f"store-reader-{number}", daemon=True)
+            for number, reader in enumerate(readers)
         ]
         self._open = True
         for thread in (self._writer, *self._readers):
@@ -158,7 +158,8 @@ class SqliteStore:
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
-    def _open_file(self) -> sqlite3.Connection:
+    def _open_file(self) -> list[sqlite3.Connection]:
+        """The writer's connection, and the readers'."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -171,7 +172,7 @@ class SqliteStore:
         try:
             with contextlib.suppress(OSError):  # SQLite names the reason better
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            return self._checked_and_migrated()
+            return [self._checked_and_migrated(), *(self._connect(read_only=True) for _ in range(READERS))]
         except sqlite3.Error as error:
             self._lock.release()
             raise translated(error, self.location) from error
@@ -211,7 +212,7 @@ class SqliteStore:
                 suggestion="Give --database a new path.",
             )
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         raw = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5.0
         )
@@ -221,6 +222,8 @@ class SqliteStore:
             raw.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             raw.execute("PRAGMA journal_size_limit = 67108864")
             raw.execute("PRAGMA foreign_keys = on")
+            if read_only:
+                raw.execute("PRAGMA query_only = on")
             if sys.platform == "darwin":
                 raw.execute("PRAGMA fullfsync = on")
                 raw.execute("PRAGMA checkpoint_fullfsync = on")
@@ -239,7 +242,8 @@ class SqliteStore:
             if job is None:
                 break
             batch, running = self._with_whatever_waits(job)
-            self._commit_together(connection, batch)
+            with telling_waiters(batch):
+                self._commit_together(connection, batch)
         raw.close()
 
     def _with_whatever_waits(self, first: Job) -> tuple[list[Job], bool]:
@@ -274,11 +278,16 @@ class SqliteStore:
             sqlite3.Error: BEGIN or COMMIT failed, or SQLite gave up the whole transaction on the way.
         """
         raw = connection.raw
-        execute = raw.execute
         try:
-            execute("BEGIN IMMEDIATE")
-            outcomes = [_in_savepoint(connection, job) for job in batch]
-            execute("COMMIT")
+            raw.execute("BEGIN IMMEDIATE")
+            outcomes = _until_one_fails(connection, batch)
+            if outcomes[-1][2] is not None:
+                raw.execute("ROLLBACK")
+                if len(batch) == 1:
+                    return outcomes
+                raw.execute("BEGIN IMMEDIATE")
+                outcomes = [_in_savepoint(connection, job) for job in batch]
+            raw.execute("COMMIT")
         except sqlite3.Error:
             if raw.in_transaction:
                 raw.rollback()
@@ -287,12 +296,11 @@ class SqliteStore:
 
     # -- the reader threads -------------------------------------------------------------------------------------------
 
-    def _read_loop(self) -> None:
-        raw = self._connect()
-        raw.execute("PRAGMA query_only = on")
+    def _read_loop(self, raw: sqlite3.Connection) -> None:
         connection = SqliteConnection(raw, self.location)
         while (job := self._reads.get()) is not None:
-            resolve([self._read_one(connection, job)])
+            with telling_waiters([job]):
+                resolve([self._read_one(connection, job)])
         raw.close()
 
     def _read_one(self, connection: SqliteConnection, job: Job) -> Outcome:
@@ -308,10 +316,29 @@ class SqliteStore:
                 connection.raw.rollback()
 
 
+def _until_one_fails(connection: SqliteConnection, batch: list[Job]) -> list[Outcome]:
+    """Without savepoints, as nearly always nothing fails: each statement gives up the interpreter lock, and getting it
+    back from a busy event loop costs more than the statement. Ends with the first error.
+
+    Raises:
+        sqlite3.Error: the whole transaction is gone (a full disk does that).
+    """
+    outcomes: list[Outcome] = []
+    for job in batch:
+        try:
+            outcomes.append((job, job[0](connection), None))
+        except BaseException as error:  # whatever it raised is its caller's
+            if not connection.raw.in_transaction:
+                raise _cause(error) from error
+            outcomes.append((job, None, _of_our_tree(error)))
+            break
+    return outcomes
+
+
 def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
     """
     Raises:
-        sqlite3.Error: the whole transaction is gone (a full disk does that).
+        sqlite3.Error: the whole transaction is gone.
     """
     execute = connection.raw.execute
     execute("SAVEPOINT one")
@@ -322,11 +349,14 @@ def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
             raise _cause(error) from error
         execute("ROLLBACK TO one")
         execute("RELEASE one")
-        if isinstance(error, sqlite3.Error):
-            return job, None, translated(error, "the database")
-        return job, None, error
+        return job, None, _of_our_tree(error)
     execute("RELEASE one")
     return job, value, None
+
+
+def _of_our_tree(error: BaseException) -> BaseException:
+    """A fetch, unlike an `execute`, raises SQLite's own."""
+    return translated(error, "the database") if isinstance(error, sqlite3.Error) else error
 
 
 def _cause(error: BaseException) -> sqlite3.Error:
