@@ -9,9 +9,9 @@ import jsonschema_rs
 import orjson
 import pytest
 import yaml
-
 from tests.providers.openapi.documents import CORPUS, MULTI_FILE, corpus_names, corpus_path, imported_file
 from tests.requirements import requirement
+
 from toolyard.providers.openapi.api import ImportedApi
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}

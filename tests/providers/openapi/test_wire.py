@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.providers.openapi.documents import api_with, imported, with_body, with_parameters
 from tests.requirements import requirement
+
 from toolyard.core.errors import CallError, ErrorCode
 from toolyard.providers.openapi.request import Request, build_request
 
