@@ -68,7 +68,9 @@ async def serving(app: ASGIApp, bound: socket.socket) -> AsyncGenerator[Embedded
     """
     config = uvicorn.Config(
         cast("Any", app),
+        http="httptools",
         lifespan="off",
+        proxy_headers=False,  # nobody's word on who a client is; it also costs every request
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=GRACE_SECONDS,
