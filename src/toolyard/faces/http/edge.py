@@ -6,6 +6,7 @@ Raw ASGI, so that probes and scrapes cost nothing and FastAPI is only imported f
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -65,8 +66,10 @@ class Edge:
             if started:
                 raise
             await problem_of(error)(scope, receive, send)
-        except Exception:
-            _log.exception("request failed", method=scope["method"], path=scope["path"])
+        except Exception as error:
+            # Formatted here: a pretty traceback would print local variables, and with them keys and bodies.
+            told = "".join(traceback.format_exception(error))
+            _log.error("request failed", method=scope["method"], path=scope["path"], traceback=told)
             if complete:
                 return
             if started:
