@@ -9,7 +9,7 @@ import pytest
 from tests.calls.yard import blocking, request, yard
 from toolyard.catalog import ToolSettings
 from toolyard.core.call import CallFailure, CallState, Progress, ToolResult
-from toolyard.core.errors import CallError, Conflict, ErrorCode, Forbidden, NotFound
+from toolyard.core.errors import CallError, Conflict, ErrorCode, Forbidden, NotFound, StoreUnavailable
 from toolyard.core.principal import LOCAL_OPERATOR, Principal, PrincipalKind, Scope
 from toolyard.core.record import CallEvent, CallFilter
 from toolyard.providers.base import Invocation
@@ -134,6 +134,20 @@ async def test_nothing_runs_when_the_call_cannot_be_put_on_record(tmp_path: Path
         with pytest.raises(Exception, match="closed"):
             await y.call("pets:write", {"text": "a"})
         assert y.provider.seen == []
+
+
+async def test_an_effect_whose_outcome_cannot_be_recorded_is_told_to_the_caller(tmp_path: Path) -> None:
+    async with yard(tmp_path) as y:
+
+        async def fill_the_disk(invocation: Invocation) -> ToolResult:
+            (tmp_path / "blobs").write_text("a file where the folder should be")
+            return ToolResult.of_text("x" * 50_000 + str(invocation.arguments["text"]))
+
+        y.provider.behaviour = fill_the_disk
+        with pytest.raises(StoreUnavailable, match="pets:write ran, but its outcome could not be put on record"):
+            await y.call("pets:write", {"text": "a"})
+        (record,) = (await y.calls.page(CallFilter())).items
+        assert record.state is CallState.PROCESSING
 
 
 async def test_a_time_limit_stops_the_provider_and_says_so(tmp_path: Path) -> None:

@@ -193,10 +193,6 @@ class Calls(Audit):
         return CallOutcome(call_id, record.tool, record.state, result, failure)
 
     async def cancel(self, call_id: str, principal: Principal) -> bool:
-        """Cancel a call; False when it has ended. Raises as `cancel_here`."""
-        return self.cancel_here(call_id, principal)
-
-    def cancel_here(self, call_id: str, principal: Principal) -> bool:
         """Cancel a call that runs on this node; False when none does.
 
         Raises:

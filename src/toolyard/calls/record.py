@@ -9,7 +9,7 @@ from functools import partial
 from toolyard.calls.shape import Shaped
 from toolyard.core.call import CallFailure, CallRequest, CallState
 from toolyard.core.clock import Clock
-from toolyard.core.errors import Conflict
+from toolyard.core.errors import Conflict, StoreUnavailable
 from toolyard.core.json import JsonObject, sha256
 from toolyard.core.record import CallRecord
 from toolyard.store import calls as rows
@@ -109,7 +109,22 @@ class Recorder:
         return earlier
 
     async def end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool = False) -> CallRecord:
-        """Put the end of a call on record. `begun`: its row exists. `follow`: do not wait for the disk."""
+        """Put the end of a call on record. `begun`: its row exists. `follow`: do not wait for the disk.
+
+        Raises:
+            StoreUnavailable: it could not be written. A row that was begun stays open, and says so at the next start.
+        """
+        try:
+            return await self._end(opening, ending, begun=begun, follow=follow)
+        except StoreUnavailable as error:
+            if not begun:
+                raise
+            raise StoreUnavailable(
+                f"{opening.request.tool} ran, but its outcome could not be put on record: {error.message}",
+                suggestion="Check its effect before calling again.",
+            ) from error
+
+    async def _end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool) -> CallRecord:
         result_ref: str | None = None
         if ending.encoded is not None and len(ending.encoded) > LARGEST_IN_ROW:
             result_ref = f"{opening.blob_prefix}-result.json"
