@@ -65,8 +65,8 @@ def test_whole_requests_find_more_of_their_tools_than_sqlite_full_text_search() 
         requests = [(row["groups"], ask(name, row["query"])) for row in rows(DATA / name / "queries.dev.jsonl")]
         for k, values in reached.items():
             values.append(mean([recall(found, groups, k) for groups, found in requests]))
-    assert mean(reached[5]) > FTS5[5] + 0.06
-    assert mean(reached[10]) > FTS5[10] + 0.06
+    assert mean(reached[5]) > FTS5[5] + 0.09
+    assert mean(reached[10]) > FTS5[10] + 0.08
 
 
 def test_entries_naming_action_and_app_find_more_than_sqlite_full_text_search() -> None:
@@ -76,5 +76,5 @@ def test_entries_naming_action_and_app_find_more_than_sqlite_full_text_search() 
         interleaved = [one[place] for place in range(10) for one in answers if place < len(one)]
         for k, values in reached.items():
             values.append(recall(list(dict.fromkeys(interleaved)), row["groups"], k))
-    assert mean(reached[5]) > FTS5_ENTRIES[5] + 0.1
-    assert mean(reached[10]) > FTS5_ENTRIES[10] + 0.05
+    assert mean(reached[5]) > FTS5_ENTRIES[5] + 0.15
+    assert mean(reached[10]) > FTS5_ENTRIES[10] + 0.1
