@@ -206,6 +206,14 @@ async def test_a_second_store_of_one_process_is_refused_and_leaves_the_first_its
         assert await store.read(names) == ["a"]
 
 
+async def test_a_symbolic_link_to_a_file_in_use_is_refused_too(path: Path) -> None:
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    async with running(SqliteStore(path)):
+        with pytest.raises(StoreUnavailable, match=r"link\.db is in use"):
+            await SqliteStore(link).start()
+
+
 # -- files that are not what they should be ---------------------------------------------------------------------------
 
 
@@ -233,11 +241,10 @@ async def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: 
     with sqlite3.connect(path) as foreign:
         foreign.execute("CREATE TABLE bookmarks (url TEXT)")
     foreign.close()
+    before = path.read_bytes()
     with pytest.raises(StoreError, match="another program's"):
         await SqliteStore(path).start()
-    with sqlite3.connect(path) as foreign:
-        assert foreign.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
-    foreign.close()
+    assert path.read_bytes() == before
 
 
 async def test_a_database_of_a_newer_toolyard_is_refused(path: Path) -> None:

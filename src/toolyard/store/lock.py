@@ -21,7 +21,8 @@ class ProcessLock:
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self._path = database.with_name(f"{database.name}.lock").resolve()
+        real = database.resolve()  # a symbolic link to it is the same database
+        self._path = real.with_name(f"{real.name}.lock")
         self._descriptor: int | None = None
 
     def acquire(self) -> None:

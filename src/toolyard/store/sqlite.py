@@ -13,17 +13,17 @@ import os
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeVar, cast
 
-from toolyard.core.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
-from toolyard.store.base import Connection, SqlValue
+from toolyard.core.errors import StoreError, StoreUnavailable
+from toolyard.store.base import Connection
 from toolyard.store.jobs import Job, JobQueue, Outcome, Waiter, closed, refuse_the_rest, resolve, telling_waiters
 from toolyard.store.lock import ProcessLock
 from toolyard.store.migrate import Migration, migrate, packaged_migrations
+from toolyard.store.sqlite_connection import SqliteConnection, corrupt, of_our_tree, run_script, translated
 
 T = TypeVar("T")
 
@@ -33,46 +33,6 @@ CHECKPOINT_PAGES = 4000
 """16 MB of log between checkpoints: four times SQLite's own, for fewer pauses."""
 CHECKED_AT_START = 64 * 2**20
 """Files up to this size are checked whole at start; a larger one would make the start slow."""
-
-_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_UNAVAILABLE = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk reports an error",
-    sqlite3.SQLITE_BUSY: "another process holds it locked",
-    sqlite3.SQLITE_LOCKED: "another process holds it locked",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
-    sqlite3.SQLITE_READONLY: "it is read-only",
-    sqlite3.SQLITE_PERM: "access is not permitted",
-    sqlite3.SQLITE_NOMEM: "there is no memory left",
-}
-_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID}
-
-
-class SqliteConnection:
-    """`Connection` over one `sqlite3` connection; its cursors are `Rows` as they are."""
-
-    dialect = "sqlite"
-    __slots__ = ("_execute", "_location", "raw")
-
-    def __init__(self, raw: sqlite3.Connection, location: str) -> None:
-        self.raw = raw
-        self._execute = raw.execute
-        self._location = location
-
-    def execute(self, sql: str, *parameters: SqlValue) -> sqlite3.Cursor:
-        try:
-            return self._execute(sql, parameters)
-        except sqlite3.Error as error:
-            raise translated(error, self._location) from error
-
-    def executemany(self, sql: str, rows: Sequence[Sequence[SqlValue]]) -> None:
-        try:
-            self.raw.executemany(sql, rows)
-        except sqlite3.Error as error:
-            raise translated(error, self._location) from error
-
-    def now(self) -> float:
-        return time.time()
 
 
 class SqliteStore:
@@ -186,8 +146,9 @@ class SqliteStore:
             if self._path.stat().st_size <= CHECKED_AT_START:
                 verdict = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if verdict != "ok":
-                    raise _corrupt(self.location, str(verdict))
+                    raise corrupt(self.location, str(verdict))
             self._refuse_a_foreign_file(raw)
+            self._turn_wal_on(raw)
             if self._max_bytes is not None:
                 page_size = int(raw.execute("PRAGMA page_size").fetchone()[0])
                 raw.execute(f"PRAGMA max_page_count = {self._max_bytes // page_size}")
@@ -195,7 +156,7 @@ class SqliteStore:
             migrate(
                 SqliteConnection(raw, self.location),
                 self._migrations,
-                run=lambda script: _run_script(raw, script),
+                run=lambda script: run_script(raw, script),
                 location=self.location,
             )
             raw.execute("COMMIT")
@@ -212,12 +173,20 @@ class SqliteStore:
                 suggestion="Give --database a new path.",
             )
 
+    def _turn_wal_on(self, raw: sqlite3.Connection) -> None:
+        """The file remembers it."""
+        mode = raw.execute("PRAGMA journal_mode = wal").fetchone()[0]
+        if mode != "wal":
+            raise StoreError(
+                f"The file system of {self._path} cannot keep a write-ahead log (SQLite stays in mode {mode}).",
+                suggestion="Use a local disk, or PostgreSQL.",
+            )
+
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         raw = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5.0
         )
         try:
-            raw.execute("PRAGMA journal_mode = wal")
             raw.execute("PRAGMA synchronous = full")
             raw.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             raw.execute("PRAGMA journal_size_limit = 67108864")
@@ -330,7 +299,7 @@ def _until_one_fails(connection: SqliteConnection, batch: list[Job]) -> list[Out
         except BaseException as error:  # whatever it raised is its caller's
             if not connection.raw.in_transaction:
                 raise _cause(error) from error
-            outcomes.append((job, None, _of_our_tree(error)))
+            outcomes.append((job, None, of_our_tree(error)))
             break
     return outcomes
 
@@ -349,14 +318,9 @@ def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
             raise _cause(error) from error
         execute("ROLLBACK TO one")
         execute("RELEASE one")
-        return job, None, _of_our_tree(error)
+        return job, None, of_our_tree(error)
     execute("RELEASE one")
     return job, value, None
-
-
-def _of_our_tree(error: BaseException) -> BaseException:
-    """A fetch, unlike an `execute`, raises SQLite's own."""
-    return translated(error, "the database") if isinstance(error, sqlite3.Error) else error
 
 
 def _cause(error: BaseException) -> sqlite3.Error:
@@ -366,42 +330,3 @@ def _cause(error: BaseException) -> sqlite3.Error:
 
 def _nothing(_: Connection) -> None:
     return None
-
-
-def _run_script(raw: sqlite3.Connection, script: str) -> None:
-    """Statement by statement: `executescript` would commit the open transaction first."""
-    statement = ""
-    *pieces, rest = script.split(";")
-    for piece in pieces:
-        statement += f"{piece};"
-        if sqlite3.complete_statement(statement):
-            raw.execute(statement)
-            statement = ""
-    if (statement + rest).strip():
-        raw.execute(statement + rest)
-
-
-def translated(error: sqlite3.Error, location: str) -> Exception:
-    """The error of our tree for one of SQLite's, with what to do."""
-    code = getattr(error, "sqlite_errorcode", None)
-    if not isinstance(code, int):
-        return StoreError(f"The statement was refused: {error}.")
-    primary = code & 0xFF
-    if primary in _CORRUPT:
-        return _corrupt(location, str(error))
-    if code in _UNIQUE:
-        return Conflict(f"A row with the same key is already there: {error}.")
-    reason = _UNAVAILABLE.get(primary)
-    if reason is None:
-        return StoreError(f"The statement was refused: {error}.")
-    return StoreUnavailable(
-        f"The database {location} is not available: {reason} ({error}).",
-        suggestion="Nothing of this change was written. Free the disk or the file, then try again.",
-    )
-
-
-def _corrupt(location: str, detail: str) -> StoreCorrupt:
-    return StoreCorrupt(
-        f"The database {location} is damaged or no SQLite database: {detail}.",
-        suggestion="Put back a backup, or move the file away to begin with an empty database.",
-    )
