@@ -18,6 +18,8 @@ from toolyard.providers.mcp.results import to_result
 
 MOST_TOOLS = 10_000
 MOST_PAGES = 500
+_AT_ONCE = 200
+"""Definitions read before others get a turn."""
 
 
 class McpProvider(ABC):
@@ -84,21 +86,21 @@ class McpProvider(ABC):
             entries = page.get("tools")
             if not isinstance(entries, list):
                 raise ProviderError(f"{self._address} answered tools/list without a list of tools.")
-            for wire in entries:
-                if len(tools) >= MOST_TOOLS:
-                    break
+            for index, wire in enumerate(entries[: MOST_TOOLS - len(tools)]):
                 self._take(wire, tools, header_maps, skipped)
+                if index % _AT_ONCE == _AT_ONCE - 1:
+                    await asyncio.sleep(0)
             following = page.get("nextCursor")
-            if not isinstance(following, str) or not following:
-                break
-            if following in cursors:
-                skipped.append("the rest of the list: its pages repeat")
-                break
-            if len(tools) >= MOST_TOOLS:
+            cursor = following if isinstance(following, str) and following else None
+            if len(tools) >= MOST_TOOLS and (cursor or len(entries) > MOST_TOOLS):
                 skipped.append(f"all tools after the first {MOST_TOOLS}")
                 break
-            cursors.add(following)
-            cursor = following
+            if cursor in cursors:
+                skipped.append("the rest of the list: its pages repeat")
+                break
+            if cursor is None:
+                break
+            cursors.add(cursor)
             await asyncio.sleep(0)
         else:
             skipped.append(f"all tools after the first {MOST_PAGES} pages of the list")
