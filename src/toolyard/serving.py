@@ -7,12 +7,14 @@ import contextlib
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from toolyard.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 GRACE_SECONDS = 2
 """How long open requests may take to end once we stop."""

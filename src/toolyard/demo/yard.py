@@ -6,9 +6,13 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolyard.demo.petshop import DOCUMENT
 from toolyard.manifest import Manifest, McpConfig, OpenApiConfig, PythonConfig, ServerConfig
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 CLUSTER = "Pet shop"
 
@@ -42,9 +46,22 @@ def demo_manifest(*, petshop_url: str, data_dir: Path) -> Manifest:
 @asynccontextmanager
 async def petshop_running() -> AsyncGenerator[str]:
     """Serve the pet shop on a free loopback port; gives its base URL."""
-    from toolyard.demo.petshop.app import build
     from toolyard.serving import listening_socket, serving
 
     with listening_socket("127.0.0.1", 0) as socket:
-        async with serving(build(), socket):
+        async with serving(_shop(), socket):
             yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+
+
+def _shop() -> ASGIApp:
+    """The shop opens with its first customer, so that a start stays quick."""
+    opened: list[ASGIApp] = []
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        if not opened:
+            from toolyard.demo.petshop.app import build
+
+            opened.append(build())
+        await opened[0](scope, receive, send)
+
+    return door

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import inspect
@@ -14,8 +15,10 @@ from toolyard.manifest.checking import Checker
 from toolyard.manifest.models import Manifest
 from toolyard.manifest.problems import Problem, Problems, field_name
 from toolyard.manifest.rules import check_manifest
-from toolyard.manifest.source import Source, read
 from toolyard.manifest.texts import Reading
+
+if TYPE_CHECKING:
+    from toolyard.manifest.source import Source
 
 _MOST_TOLD = 20
 
@@ -60,6 +63,8 @@ def loads(
     Raises:
         ManifestError: as in `load`.
     """
+    from toolyard.manifest.source import read
+
     problems = Problems()
     source = read(data, problems)
     if not problems:
