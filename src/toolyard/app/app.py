@@ -226,10 +226,14 @@ class App:
             Conflict: it is declared in the manifest.
         """
         self._must_be_ours(config.id)
-        provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
+        document_ref = await self._kept_document(config)
+        if document_ref is not None and isinstance(config, OpenApiConfig):
+            provider = await self.imports.restore(config, document_ref)
+        else:
+            provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
         if provider is None:
             raise BadInput("Providers of this kind are not served yet.", where="kind")
-        await self._save(config, None)
+        await self._save(config, document_ref)
         self._remember(config)
         self._replacing.add(config.id)
         try:
@@ -238,6 +242,16 @@ class App:
             self._replacing.discard(config.id)
         await self.supervisor.add_and_start(provider, start_timeout=config.start_timeout)
         return self.supervisor.status(config.id)
+
+    async def _kept_document(self, config: ProviderConfig) -> str | None:
+        """The document that was kept for a provider, while it still is what the configuration names."""
+        present = self._configs.get(config.id)
+        if not (isinstance(present, OpenApiConfig) and isinstance(config, OpenApiConfig)):
+            return None
+        if (present.url, present.cluster) != (config.url, config.cluster):
+            return None
+        stored = await self.store.read(rows.providers)
+        return next((row.document_ref for row in stored if row.id == config.id), None)
 
     async def remove_provider(self, provider_id: str) -> None:
         """

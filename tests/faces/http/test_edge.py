@@ -117,6 +117,13 @@ async def test_what_is_not_there_is_a_problem_too(
     )
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/v1/tools", "/v1/nosuch", "/docs", "/metrics", "/blobs/x"])
+async def test_no_answer_is_guessed_at_or_kept_by_a_cache(local: httpx2.AsyncClient, path: str) -> None:
+    answer = await local.get(path)
+    assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+
+
 async def test_every_problem_has_the_same_shape(local: httpx2.AsyncClient) -> None:
     answer = await local.get("/v1/calls/call_nosuch")
     assert answer.json() == {

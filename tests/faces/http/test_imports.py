@@ -109,6 +109,15 @@ async def test_a_document_is_uploaded(local: httpx2.AsyncClient) -> None:
     assert (answer.status_code, answer.json()["cluster"]) == (201, "Up"), answer.text
 
 
+async def test_changing_an_uploaded_api_keeps_its_document(local: httpx2.AsyncClient, upstream: Upstream) -> None:
+    files = {"document": ("pets.json", json.dumps(PETS).encode(), "application/json")}
+    await local.post(IMPORT, files=files, data={"cluster": "Up", "base_url": "http://127.0.0.1:9"})
+    changed = await local.patch("/v1/providers/up", json={"base_url": upstream.url, "timeout": 5})
+    assert (changed.status_code, changed.json()["state"], changed.json()["tool_count"]) == (200, "up", 3), changed.text
+    called = await local.post("/v1/tools/up:listPets/call", json={})
+    assert (called.json()["state"], upstream.asked) == ("COMPLETE", ["GET /pets"])
+
+
 async def test_importing_again_replaces(local: httpx2.AsyncClient) -> None:
     body = {"document": PETS, "base_url": "http://127.0.0.1:9"}
     first, second = await local.post(IMPORT, json=body), await local.post(IMPORT, json=body)

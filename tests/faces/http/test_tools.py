@@ -61,6 +61,7 @@ async def test_tools_are_filtered_and_searched(local: httpx2.AsyncClient) -> Non
     assert await ids(local, "/v1/tools?cluster=Ungrouped&provider=yard") == [ODD]
     assert await ids(local, "/v1/tools?kind=mcp") == []
     assert (await ids(local, "/v1/tools?q=echo"))[0] == "yard:echo"
+    assert await ids(local, "/v1/tools?q=tool&cluster=Ungrouped&provider=yard&limit=1") == [ODD]
     found = (await local.get("/v1/tools?q=echo&schemas=false")).json()["items"][0]
     assert found["score"] > 0
     assert found["match"]

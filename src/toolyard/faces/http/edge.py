@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _log = structlog.stdlib.get_logger("toolyard.http")
 _KEEPS_ITS_OWN_KEY = "/call"
 """`POST /tools/{id}/call` hands its Idempotency-Key to the call path, which keeps it for every face alike."""
+_DEFAULT_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 Plain = Callable[[Request], Awaitable[Response]]
 
 
@@ -56,7 +57,7 @@ class Edge:
             nonlocal started, complete
             started = True
             complete = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
+            await send(_careful(message))
 
         try:
             await self._answer(scope, receive, send_noting)
@@ -65,7 +66,7 @@ class Edge:
         except ToolyardError as error:
             if started:
                 raise
-            await problem_of(error)(scope, receive, send)
+            await problem_of(error)(scope, receive, send_noting)
         except Exception as error:
             # Formatted here: a pretty traceback would print local variables, and with them keys and bodies.
             told = "".join(traceback.format_exception(error))
@@ -75,7 +76,7 @@ class Edge:
             if started:
                 raise
             answer = problem(500, "internal", "Something went wrong here.", suggestion="The server's log says what.")
-            await answer(scope, receive, send)
+            await answer(scope, receive, send_noting)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
@@ -116,6 +117,16 @@ def _build_control_plane(app: App) -> ASGIApp:
     from toolyard.faces.http.api import control_plane
 
     return control_plane(app)
+
+
+def _careful(message: Message) -> Message:
+    """Nothing here is guessed at by a browser, and nothing that needed a key is kept by a cache unless it says so."""
+    if message["type"] != "http.response.start":
+        return message
+    headers = list(message["headers"])
+    present = {name.lower() for name, _ in headers}
+    headers += [(name, value) for name, value in _DEFAULT_HEADERS if name not in present]
+    return {**message, "headers": headers}
 
 
 def _without_alias(scope: Scope) -> Scope:

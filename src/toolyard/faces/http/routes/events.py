@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import Field
 
-from toolyard.core.errors import BadInput, Forbidden, Unauthenticated
+from toolyard.core.errors import BadInput, ToolyardError
 from toolyard.core.names import did_you_mean
 from toolyard.core.principal import Scope
 from toolyard.faces.http.access import Yard, needs
@@ -45,7 +45,7 @@ async def stream_events(
     async def still_allowed() -> bool:
         try:
             return (await yard.gate.principal(request.scope)).may(Scope.READ)
-        except (Unauthenticated, Forbidden):
+        except ToolyardError:
             return False
 
     after = _number(last_event_id) if last_event_id is not None else query.after

@@ -30,7 +30,7 @@ from toolyard.faces.http.models import (
     ToolPatch,
     ToolPolicy,
 )
-from toolyard.faces.http.paging import Page, cut
+from toolyard.faces.http.paging import LARGEST_PAGE, Page, cut
 from toolyard.faces.http.problems import never_reached_its_tool, problem_of_call
 
 router = APIRouter(tags=["Tools"])
@@ -49,9 +49,9 @@ class ToolsQuery(Page):
 async def list_tools(yard: Yard, query: Annotated[ToolsQuery, Query()]) -> Listed[ToolOut]:
     """The tools of the catalog, sorted by id; with `q`, the best matches first."""
     if query.q is not None:
-        hits = await yard.catalog.search(query.q, limit=query.limit)
-        found = [_hit_out(hit, schemas=query.schemas) for hit in hits if _wanted(hit.entry, query)]
-        return Listed(items=found)
+        hits = await yard.catalog.search(query.q, limit=LARGEST_PAGE)
+        wanted = [hit for hit in hits if _wanted(hit.entry, query)][: query.limit]
+        return Listed(items=[_hit_out(hit, schemas=query.schemas) for hit in wanted])
     entries = [entry for entry in yard.catalog.snapshot.entries if _wanted(entry, query)]
     page, next_cursor = cut(entries, query, key=lambda entry: entry.id)
     return Listed(items=[tool_out(entry, schemas=query.schemas) for entry in page], next_cursor=next_cursor)
