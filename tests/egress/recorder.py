@@ -30,6 +30,8 @@ class Recorder:
     url: str
     requests: list[Recorded] = field(default_factory=list)
     connections: int = 0
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a client ends a connection."""
 
     @property
     def last(self) -> Recorded:
@@ -78,6 +80,7 @@ async def recording(answer: Answer | None = None) -> AsyncIterator[Recorder]:
                 recorder.requests.append(request)
                 await (answer or answering())(request, writer)
                 await writer.drain()
+            recorder.disconnected.set()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:

@@ -214,7 +214,9 @@ def test_damage_costs_no_operation_that_it_does_not_touch(damages: list[tuple[tu
         try:
             for key in place[:-1]:
                 node = node[key]
-            node[place[-1]] = wrong
+            if isinstance(node, dict) and isinstance(place[-1], int):
+                continue
+            node[place[-1]] = copy.deepcopy(wrong)
         except (TypeError, KeyError, IndexError):
             continue  # an earlier damage took away what this one would hit
     whole, damaged = imported(sound()), imported(document)
@@ -222,6 +224,18 @@ def test_damage_costs_no_operation_that_it_does_not_touch(damages: list[tuple[tu
     for name in ("b", "c"):
         assert untouched[name] == tool_of(whole, name)
         assert damaged.operations[name] == whole.operations[name]
+    if "a" not in untouched:
+        assert damaged.report.dropped or damages_rename(document)
+    if damaged.report.dropped or damaged.report.repaired:
+        pointers = {note.pointer for note in (*damaged.report.dropped, *damaged.report.repaired)}
+        assert any("/a" in pointer for pointer in pointers)
+
+
+def damages_rename(document: Any) -> bool:
+    """Whether the damage hit what names the tool, or took the operation away altogether."""
+    operation = document["paths"]["/a/{id}"]
+    operation = operation.get("post") if isinstance(operation, dict) else None
+    return not (isinstance(operation, dict) and operation.get("operationId") == "a" and "$ref" not in operation)
 
 
 JSON = st.recursive(

@@ -34,44 +34,42 @@ async def failed(egress: Egress, url: str, method: str = "get", **more: Any) -> 
 
 # --- real documents: import, call, compare exact bytes
 
-REAL_CALLS = [
-    ("petstore30.yaml", "findPetsByStatus", {"status": "sold"}, "GET", "/pet/findByStatus?status=sold", b""),
-    ("petstore30.yaml", "getPetById", {"petId": 7}, "GET", "/pet/7", b""),
-    (
-        "petstore30.yaml",
-        "addPet",
-        {"name": "Rex", "photoUrls": ["u"], "category": {"id": 1}},
-        "POST",
-        "/pet",
-        b'{"name":"Rex","photoUrls":["u"],"category":{"id":1}}',
-    ),
-    ("petstore30.yaml", "uploadFile", {"petId": 7, "body": "AAEC"}, "POST", "/pet/7/uploadImage", b"\x00\x01\x02"),
-    ("petstore-expanded.yaml", "findPets", {"tags": ["a b", "c"], "limit": 3}, "GET", "/pets?tags=a%20b&tags=c&limit=3", b""),
-    ("petstore-expanded.yaml", "deletePet", {"id": 3}, "DELETE", "/pets/3", b""),
-    ("notion.json", "retrieve-a-page", {"page_id": "a/b"}, "GET", "/v1/pages/a%2Fb", b""),
-    ("notion.json", "post-search", {"query": "x", "page_size": 5}, "POST", "/v1/search", b'{"query":"x","page_size":5}'),
-    ("spotify.yml", "search", {"q": "miles davis", "type": ["album", "track"]}, "GET",
-     "/search?q=miles%20davis&type=album,track", b""),
-    ("spotify.yml", "upload-custom-playlist-cover", {"playlist_id": "p", "body": "AAEC"}, "PUT", "/playlists/p/images", b"AAEC"),
-    ("github.json", "issues_create", {"owner": "o", "repo": "r", "title": "t", "labels": ["a"]}, "POST", "/repos/o/r/issues",
-     b'{"title":"t","labels":["a"]}'),
-    ("github.json", "repos_get-content", {"owner": "o", "repo": "r", "path": "a/b c.md"}, "GET",
-     "/repos/o/r/contents/a%2Fb%20c.md", b""),
-    ("github.json", "markdown_render-raw", {"body": "# hi"}, "POST", "/markdown/raw", b"# hi"),
+REAL_CALLS: list[tuple[str, str, dict[str, Any], str, bytes]] = [
+    ("petstore30.yaml", "findPetsByStatus", {"status": "sold"}, "GET /pet/findByStatus?status=sold", b""),
+    ("petstore30.yaml", "getPetById", {"petId": 7}, "GET /pet/7", b""),
+    ("petstore30.yaml", "addPet", {"name": "Rex", "photoUrls": ["u"], "category": {"id": 1}}, "POST /pet",
+     b'{"name":"Rex","category":{"id":1},"photoUrls":["u"]}'),
+    ("petstore30.yaml", "uploadFile", {"petId": 7, "body": "AAEC"}, "POST /pet/7/uploadImage", b"\x00\x01\x02"),
+    ("petstore-expanded.yaml", "findPets", {"tags": ["a b", "c"], "limit": 3},
+     "GET /pets?tags=a%20b&tags=c&limit=3", b""),
+    ("petstore-expanded.yaml", "deletePet", {"id": 3}, "DELETE /pets/3", b""),
+    ("notion.json", "retrieve-a-page", {"page_id": "a/b"}, "GET /v1/pages/a%2Fb", b""),
+    ("notion.json", "post-search", {"query": "x", "page_size": 5}, "POST /v1/search", b'{"query":"x","page_size":5}'),
+    ("spotify.yml", "search", {"q": "miles davis", "type": ["album", "track"]},
+     "GET /search?q=miles%20davis&type=album,track", b""),
+    ("spotify.yml", "upload-custom-playlist-cover", {"playlist_id": "p", "body": "AAEC"},
+     "PUT /playlists/p/images", b"AAEC"),
+    ("github.json", "issues_create", {"owner": "o", "repo": "r", "title": "t", "labels": ["a"]},
+     "POST /repos/o/r/issues", b'{"title":"t","labels":["a"]}'),
+    ("github.json", "repos_get-content", {"owner": "o", "repo": "r", "path": "b c.md"},
+     "GET /repos/o/r/contents/b%20c.md", b""),
+    ("github.json", "markdown_render-raw", {"body": "# hi"}, "POST /markdown/raw", b"# hi"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("document", "name", "arguments", "method", "target", "body"), REAL_CALLS)
+@pytest.mark.parametrize(("document", "name", "arguments", "line", "body"), REAL_CALLS)
 @requirement("openapi.execute")
 async def test_operations_of_real_documents_go_out_exactly(
-    egress: Egress, document: str, name: str, arguments: dict[str, Any], method: str, target: str, body: bytes
+    document: str, name: str, arguments: dict[str, Any], line: str, body: bytes
 ) -> None:
-    api = imported_file(corpus_path(document))
+    api, egress = imported_file(corpus_path(document)), Egress()
     async with recording() as server:
         provider = OpenApiProvider(api, egress=egress, base_url=server.url)
         result = await provider.call(invocation(tool_of(api, name), arguments))
-        assert (server.last.method, server.last.target, server.last.body) == (method, target, body)
-        assert server.last.header("Content-Length") == (str(len(body)) if body or method == "DELETE" else None)
+        sent = server.last
+        assert (f"{sent.method} {sent.target}", sent.body) == (line, body)
+        assert sent.header("Content-Length") == (str(len(body)) if body or sent.method == "DELETE" else None)
+    await egress.close()
     assert result.structured == {}
 
 
@@ -287,25 +285,18 @@ async def test_any_answer_means_healthy(egress: Egress) -> None:
 
 
 async def test_cancelling_a_call_ends_its_request(egress: Egress) -> None:
-    arrived, ended = asyncio.Event(), asyncio.Event()
+    arrived = asyncio.Event()
 
-    async def wait(_: Recorded, writer: asyncio.StreamWriter) -> None:
+    async def say_nothing(_: Recorded, writer: asyncio.StreamWriter) -> None:
         arrived.set()
-        await writer.wait_closed()
 
-    async def serve(request: Recorded, writer: asyncio.StreamWriter) -> None:
-        try:
-            await wait(request, writer)
-        finally:
-            ended.set()
-
-    async with recording(serve) as server, asyncio.timeout(5):
+    async with recording(say_nothing) as server, asyncio.timeout(5):
         task = asyncio.create_task(call(egress, server.url))
         await arrived.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await ended.wait()
+        await server.disconnected.wait()
 
 
 async def test_an_operation_that_is_gone_is_not_found(egress: Egress) -> None:

@@ -128,7 +128,7 @@ class Bodies:
         description: JsonValue,
     ) -> BodyPlan:
         kind = self._kind(media_type, node, place)
-        found = self._document.follow(place, node)
+        found = self._document.follow(place, node, quiet=True)
         inputs: tuple[Input, ...] | None = None
         if found is not None and kind in ("json", "form", "multipart") and len(patches) < 2:
             inputs = self._fields(found, kind, encodings, refs)

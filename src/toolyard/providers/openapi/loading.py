@@ -113,10 +113,10 @@ def _parse_json(data: bytes, repaired: Callable[[str], None]) -> JsonValue:
             suggestion="Correct it and import again.",
         )
     text = _decode(data)
-    if not text.lstrip().startswith("{") or "\n" not in text or len(text) > 1_000_000:
+    if re.match(r"\s*(\[|\{\s*[\"}]|\{$)", text):
         raise broken
     try:
-        value = read_yaml(text, repaired=repaired)  # YAML in flow style begins with a brace too
+        value = read_yaml(text, repaired=repaired)  # YAML in flow style begins with a brace, and a bare key
     except DocumentError:
         raise broken from None
     repaired("the document is YAML, though it begins like JSON")

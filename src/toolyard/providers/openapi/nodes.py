@@ -38,8 +38,10 @@ class Place(NamedTuple):
     pointer: str
 
     def child(self, *tokens: str | int) -> Place:
-        steps = "".join(f"/{token}" if isinstance(token, int) else "/" + escape(token) for token in tokens)
-        return Place(self.uri, self.pointer + steps)
+        pointer = self.pointer
+        for token in tokens:
+            pointer = f"{pointer}/{token if isinstance(token, int) else escape(token)}"
+        return Place(self.uri, pointer)
 
     def __str__(self) -> str:
         return f"{self.uri}#{self.pointer}"

@@ -69,6 +69,7 @@ class Parameters:
         self._findings = findings
         self._swagger = swagger
         self._api_keys = api_keys
+        self._converted: dict[Place, tuple[JsonObject, str, set[str]]] = {}
 
     def declared(self, *lists: tuple[JsonValue, Place]) -> list[Declared]:
         """All parameters of a path item and its operation; the operation's replace those of the same name and place."""
@@ -161,7 +162,17 @@ class Parameters:
         return Input(argument, schema, required)
 
     def schema(self, parameter: Declared, refs: set[str]) -> tuple[JsonObject, str]:
-        """A parameter's schema, and the media type when it is declared by `content`."""
+        """A parameter's schema, and the media type when it is declared by `content`. Shared ones are read once."""
+        known = self._converted.get(parameter.place)
+        if known is None:
+            used: set[str] = set()
+            schema, media_type = self._schema(parameter, used)
+            known = self._converted[parameter.place] = (schema, media_type, used)
+        schema, media_type, used = known
+        refs |= used
+        return schema, media_type
+
+    def _schema(self, parameter: Declared, refs: set[str]) -> tuple[JsonObject, str]:
         node, where = parameter.node, parameter.place
         media_type = ""
         if not self._swagger and isinstance(node.get("schema"), dict | bool):
@@ -206,12 +217,12 @@ def described(schema: JsonObject, description: JsonValue) -> JsonObject:
 
 def raw_kind(document: Document, node: JsonValue, place: Place) -> Raw:
     """Whether a string, or each string of a list, stands for bytes."""
-    found = document.follow(place, node)
+    found = document.follow(place, node, quiet=True)
     if found is None:
         return ""
     items = as_object(found.node).get("items")
     if isinstance(items, dict):
-        found = document.follow(found.place.child("items"), items)
+        found = document.follow(found.place.child("items"), items, quiet=True)
     return _raw_string(as_object(found.node)) if found is not None else ""
 
 

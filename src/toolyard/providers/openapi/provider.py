@@ -185,6 +185,7 @@ def checked_base_url(base_url: str) -> str:
     """
     try:
         parts = urlsplit(base_url)
+        _ = parts.port
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:

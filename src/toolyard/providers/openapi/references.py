@@ -52,11 +52,13 @@ class Document:
             node = child.node
         return Found(place, node)
 
-    def follow(self, place: Place, node: JsonValue) -> Found | None:
+    def follow(self, place: Place, node: JsonValue, *, quiet: bool = False) -> Found | None:
         """`node` itself, or what its chain of `$ref`s finally leads to; keys beside a `$ref` win over the target's.
 
-        Returns None, and notes why, when the chain ends nowhere or in itself.
+        Returns None, and notes why unless `quiet`, when the chain ends nowhere or in itself.
         """
+        if not isinstance(node, dict) or "$ref" not in node:
+            return Found(place, node)
         beside: Node = {}
         start = place
         for _ in range(LONGEST_CHAIN):
@@ -68,10 +70,12 @@ class Document:
             target = self.target(place, reference)
             found = self.look(target) if target is not None else None
             if found is None:
-                self._findings.repaired(start, f"the reference {reference!r} leads nowhere")
+                if not quiet:
+                    self._findings.repaired(start, f"the reference {reference!r} leads nowhere")
                 return None
             place, node = found
-        self._findings.repaired(start, "the reference only leads to itself")
+        if not quiet:
+            self._findings.repaired(start, "the reference only leads to itself")
         return None
 
     def _file(self, uri: str) -> JsonValue:

@@ -7,6 +7,7 @@ URL's document are fetched by the parent.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
@@ -57,6 +58,7 @@ class _Parent:
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     os.nice(5)
+    gc.disable()  # the process ends with its one document: collecting would only cost time
     parent = _Parent(sys.stdin.buffer, sys.stdout.buffer)
     job = parent.hear()
     if not isinstance(job, Job):
