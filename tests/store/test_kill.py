@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,35 +16,39 @@ from tests.store.rows import names, put
 from toolyard.store import open_store
 
 ROOT = Path(__file__).parents[2]
-ACKNOWLEDGED_BEFORE_THE_KILL = (1, 40, 300, 800, 150)
-"""Different moments: the first write, between checkpoints, after some."""
+ACKNOWLEDGED_BEFORE_THE_KILL = (1, 40, 800)
+"""Different moments: the first write, between checkpoints, after some. The killer is another process."""
+LAST_WORDS = (1, 7, 100, 300)
+"""The writer kills itself right after this acknowledgement, so that hardly any time is left to make it true."""
 
 
-async def write_until_killed(location: str, first: int, acknowledgements: int) -> list[int]:
+async def write_until_killed(location: str, first: int, acknowledgements: int, last_words: int = -1) -> set[int]:
     """What a writer acknowledged before it was killed, also what was still in the pipe."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.store.writer_process", location, str(first),
+        sys.executable, "-m", "tests.store.writer_process", location, str(first), str(last_words),
         cwd=ROOT, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
-        acknowledged = [int(await process.stdout.readline()) for _ in range(acknowledgements)]
-        process.send_signal(signal.SIGKILL)
-        rest = await process.stdout.read()
-        complete_lines = rest[: rest.rfind(b"\n") + 1]
-        return acknowledged + [int(line) for line in complete_lines.split()]
+        acknowledged = {int(await process.stdout.readline()) for _ in range(acknowledgements)}
     finally:
-        if process.returncode is None and process.stdout is not None and not process.stdout.at_eof():
-            process.kill()
-        await process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGKILL)
+        rest = await process.stdout.read()
+        assert await process.wait() == -signal.SIGKILL
+    complete_lines = rest[: rest.rfind(b"\n") + 1]
+    return acknowledged | {int(line) for line in complete_lines.split()}
 
 
 async def test_a_killed_writer_loses_nothing_it_acknowledged(database: str) -> None:
     acknowledged: set[int] = set()
+    firsts = count(0, 1_000_000)
     async with asyncio.timeout(60):
-        for round_number, moment in enumerate(ACKNOWLEDGED_BEFORE_THE_KILL):
-            acknowledged.update(await write_until_killed(database, round_number * 1_000_000, moment))
+        for moment in ACKNOWLEDGED_BEFORE_THE_KILL:
+            acknowledged |= await write_until_killed(database, next(firsts), moment)
+        for last_words in LAST_WORDS:
+            acknowledged |= await write_until_killed(database, next(firsts), last_words, last_words)
 
     store = open_store(database)
     await store.start()
@@ -53,7 +59,7 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(database: str) -> N
 
     pairs = {(int(name[:8]), name[9:]) for name in found}
     numbers = {number for number, _ in pairs}
-    assert len(acknowledged) >= sum(ACKNOWLEDGED_BEFORE_THE_KILL)
+    assert len(acknowledged) >= sum(ACKNOWLEDGED_BEFORE_THE_KILL) + sum(LAST_WORDS)
     assert acknowledged - numbers == set()
     assert pairs == {(number, half) for number in numbers for half in "ab"}
 

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -261,6 +262,17 @@ async def test_callers_of_several_event_loops_share_one_store(store: Store) -> N
 
     answers = await asyncio.gather(*(asyncio.to_thread(own_loop, f"loop-{n}") for n in range(4)))
     assert answers == await store.read(names) == [f"loop-{n}" for n in range(4)]
+
+
+async def test_a_store_works_on_uvloop_which_serves_in_production(store: Store) -> None:
+    async def work() -> list[str]:
+        store.submit(put("submitted"))
+        written = await asyncio.gather(*(store.tx(put(f"{n}")) for n in range(5)))
+        await store.flush()
+        return [*written, *await store.read(names)]
+
+    numbers = [f"{n}" for n in range(5)]
+    assert await asyncio.to_thread(uvloop.run, work()) == [*numbers, *numbers, "submitted"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

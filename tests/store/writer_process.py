@@ -1,13 +1,16 @@
 """A process that writes until it is killed, and says on its standard output what was acknowledged.
 
-`python -m tests.store.writer_process <location> <first>`: eight callers write pairs of rows `<n>-a` and `<n>-b`,
-starting at `<first>`, and print `<n>` when the pair is durable. With `idle` for `<first>`, it only holds the store.
+`python -m tests.store.writer_process <location> <first> [<last words>]`: eight callers write pairs of rows `<n>-a` and
+`<n>-b`, starting at `<first>`, and print `<n>` when the pair is durable. After so many last words it kills itself, at
+the very moment of an acknowledgement; without a number it waits for its killer. With `idle` for `<first>`, it only
+holds the store.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from itertools import count
 
@@ -17,15 +20,17 @@ from toolyard.store import Connection, open_store
 CALLERS = 8
 
 
-async def main(location: str, first: str) -> None:
+async def main(location: str, first: str, last_words: str = "-1") -> None:
     store = open_store(location)
     await store.start()
     os.write(1, b"ready\n")
     if first == "idle":
         await asyncio.Event().wait()
     numbers = count(int(first))
+    words_left = int(last_words)
 
     async def caller() -> None:
+        nonlocal words_left
         for n in numbers:
 
             def write_pair(c: Connection, n: int = n) -> None:
@@ -34,6 +39,9 @@ async def main(location: str, first: str) -> None:
 
             await store.tx(write_pair)
             os.write(1, b"%d\n" % n)
+            words_left -= 1
+            if words_left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
 
