@@ -127,6 +127,15 @@ async def test_an_operator_logs_in_by_link_and_changes_things_with_the_csrf_toke
         assert (await browser.get("/v1/keys")).status_code == 401
 
 
+async def test_an_admin_makes_a_login_link_for_another_operator(local: httpx2.AsyncClient, app: App) -> None:
+    made = await local.post("/v1/login-links")
+    assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
+    base, _, token = made.json()["url"].rpartition("/login/")
+    assert base == BASE
+    session = await app.operators.redeem(token)
+    assert await app.operators.session(session.cookie) == session
+
+
 async def test_every_operation_refuses_a_key_without_its_scope(
     local: httpx2.AsyncClient, clients: Clients, tools: YardTools
 ) -> None:

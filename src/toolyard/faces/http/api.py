@@ -19,10 +19,21 @@ from toolyard.core.json import dumps
 from toolyard.faces.http import models
 from toolyard.faces.http.problems import PROBLEM, problem, problem_of
 from toolyard.faces.http.reference import reference_page
-from toolyard.faces.http.routes import calls, clusters, events, imports, keys, metrics, providers, servers, tools
+from toolyard.faces.http.routes import (
+    calls,
+    clusters,
+    events,
+    imports,
+    keys,
+    logins,
+    metrics,
+    providers,
+    servers,
+    tools,
+)
 from toolyard.faces.http.validation import problem_of_errors
 
-_ROUTERS = (tools, clusters, imports, providers, servers, calls, metrics, events, keys)
+_ROUTERS = (tools, clusters, imports, providers, servers, calls, metrics, events, keys, logins)
 _INTRODUCTION = """Everything the console does, for programs.
 
 Send an API key as `Authorization: Bearer ty_...`; each operation names the scopes of which it needs one. Lists answer

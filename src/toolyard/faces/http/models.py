@@ -248,6 +248,11 @@ class KeyMade(KeyOut):
     key: str = Field(description="The only copy: it is not stored and cannot be shown again.")
 
 
+class LoginLink(Given):
+    url: str = Field(description="The only copy: it is not stored and cannot be shown again.")
+    expires: Time
+
+
 class ImportBody(Strict):
     """One of `url` and `document`."""
 
