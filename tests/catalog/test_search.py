@@ -321,11 +321,15 @@ def test_only_tools_that_changed_are_counted_again(monkeypatch: pytest.MonkeyPat
     assert read == ["a:x", "a:y", "a:y", "b:z"]
 
 
-def test_an_index_made_from_kept_counts_answers_like_one_made_anew() -> None:
+def test_an_index_made_from_kept_counts_and_in_batches_answers_like_one_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counting, "_BATCH", 7)
     kept, tools = Catalog(), [a_tool(f"t:tool_{n}", f"Number {n} of {n % 7} kinds.") for n in range(50)]
     for size in (50, 20, 0, 35, 50):
         kept.publish("t", tools[:size])
         kept.snapshot.search("number")
+    monkeypatch.undo()
     fresh = Catalog()
     fresh.publish("t", tools)
     for query in ("kinds", "number 3", "tool 17 of 3 kinds"):

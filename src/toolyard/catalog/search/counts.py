@@ -13,6 +13,9 @@ from toolyard.catalog.entry import Entry
 from toolyard.catalog.search.fields import FIELDS, MOST_REPETITIONS, MOST_TERMS, texts_of
 from toolyard.catalog.search.terms import Vocabulary
 
+_BATCH = 500
+"""Tools counted at a time: an event loop on another thread gets its turn between any two."""
+
 Key: TypeAlias = tuple[str, str, str, str | None, tuple[str, ...]]
 """Everything that a tool's searchable texts are made from, its schema by digest."""
 
@@ -40,23 +43,27 @@ class Counts:
         """Counts of these entries; only those that this one does not hold are counted anew."""
         keys = [_key(entry) for entry in entries]
         fresh = [place for place, key in enumerate(keys) if key not in self.places]
-        counted = _count([entries[place] for place in fresh], self.vocabulary)
+        batches = [fresh[first : first + _BATCH] for first in range(0, len(fresh), _BATCH)]
+        parts = [self, *(_count([entries[place] for place in batch], self.vocabulary) for batch in batches)]
         source = np.fromiter((self.places.get(key, -1) for key in keys), np.int64, len(keys))
         source[fresh] = np.arange(len(fresh)) + len(self.lengths)
 
-        starts = np.concatenate([self.offsets[:-1], counted.offsets[:-1] + self.offsets[-1]])[source]
-        sizes = np.concatenate([np.diff(self.offsets), np.diff(counted.offsets)])[source]
+        ends = np.cumsum([len(part.terms) for part in parts])
+        starts = np.concatenate(
+            [part.offsets[:-1] + end - len(part.terms) for part, end in zip(parts, ends, strict=True)]
+        )
+        sizes = np.concatenate([np.diff(part.offsets) for part in parts])[source]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        shifts: NDArray[np.int64] = np.repeat(starts - offsets[:-1], sizes)
+        shifts: NDArray[np.int64] = np.repeat(starts[source] - offsets[:-1], sizes)
         rows = shifts + np.arange(len(shifts))
         return Counts(
             vocabulary=self.vocabulary,
             places={key: place for place, key in enumerate(keys)},
             offsets=offsets,
-            terms=np.concatenate([self.terms, counted.terms])[rows],
-            fields=np.concatenate([self.fields, counted.fields])[rows],
-            times=np.concatenate([self.times, counted.times])[rows],
-            lengths=np.concatenate([self.lengths, counted.lengths])[source],
+            terms=np.concatenate([part.terms for part in parts])[rows],
+            fields=np.concatenate([part.fields for part in parts])[rows],
+            times=np.concatenate([part.times for part in parts])[rows],
+            lengths=np.concatenate([part.lengths for part in parts])[source],
         )
 
 
