@@ -136,7 +136,7 @@ class Child:
 
     async def _last_words(self) -> str:
         """How it ended, with the last line of its stderr, which mostly says why."""
-        if not await self._ended_within(_GUARD_SECONDS):
+        if not await self._ended_within(_POLITE_SECONDS):
             self._cut_lifeline()
             return "It closed its stdout."
         if len(self._reading) > 1:

@@ -56,8 +56,7 @@ def read_definition(namespace: str, wire: JsonValue, *, modern: bool, time_limit
         raise Unusable("an entry of the list has no name")
     if len(name) > LONGEST_TOOL_NAME:
         raise Unusable(f"{name[:60]!r}...: the name is longer than {LONGEST_TOOL_NAME} characters")
-    if len(orjson.dumps(definition)) > LARGEST_DEFINITION:
-        raise Unusable(f"{name!r}: its definition is larger than 1 MiB")
+    _check_size(definition, name)
     input_schema = _schema(definition.get("inputSchema"), name, "inputSchema")
     output = definition.get("outputSchema")
     output_schema = None if output is None else _schema(output, name, "outputSchema", must_be_object=False)
@@ -97,6 +96,15 @@ def param_headers(header_map: HeaderMap, arguments: JsonObject) -> dict[str, str
         elif isinstance(value, float) and value.is_integer():
             headers[f"Mcp-Param-{token}"] = str(int(value))
     return headers
+
+
+def _check_size(definition: JsonObject, name: str) -> None:
+    try:
+        size = len(orjson.dumps(definition))
+    except TypeError as error:
+        raise Unusable(f"{name[:60]!r}: its definition is nested too deeply or holds what is no JSON") from error
+    if size > LARGEST_DEFINITION:
+        raise Unusable(f"{name[:60]!r}: its definition is larger than 1 MiB")
 
 
 def _schema(value: JsonValue, name: str, field: str, *, must_be_object: bool = True) -> JsonObject:

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import orjson
 
-from toolyard.core.json import JsonObject, JsonValue, canonical
+from toolyard.core.errors import CallError, ErrorCode
+from toolyard.core.json import JsonObject, JsonValue
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -60,7 +61,11 @@ def modern_meta_json() -> orjson.Fragment:
 
 
 def request(request_id: int, method: str, params: Mapping[str, JsonValue], meta: JsonObject, *, modern: bool) -> bytes:
-    """One JSON-RPC request. `meta` is what this call adds to `_meta` (progress token, trace)."""
+    """One JSON-RPC request. `meta` is what this call adds to `_meta` (progress token, trace).
+
+    Raises:
+        CallError: arguments nested without end.
+    """
     body: dict[str, object] = {"jsonrpc": "2.0", "id": request_id, "method": method}
     if modern:
         body["params"] = {**params, "_meta": {**modern_meta(), **meta} if meta else modern_meta_json()}
@@ -70,9 +75,19 @@ def request(request_id: int, method: str, params: Mapping[str, JsonValue], meta:
         body["params"] = params
     try:
         return orjson.dumps(body)
-    except TypeError:  # an integer beyond 64 bits, which orjson refuses
+    except TypeError:
+        # orjson refuses integers beyond 64 bits, lone surrogates, and more than 254 levels.
         whole = {**params, "_meta": {**modern_meta(), **meta}} if modern else {**params, "_meta": meta}
-        return canonical({"jsonrpc": "2.0", "id": request_id, "method": method, "params": whole})
+        return _dumps_anything({"jsonrpc": "2.0", "id": request_id, "method": method, "params": whole})
+
+
+def _dumps_anything(body: JsonObject) -> bytes:
+    import json
+
+    try:
+        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    except RecursionError:
+        raise CallError(ErrorCode.INVALID_ARGUMENTS, "The arguments are nested too deeply to be sent.") from None
 
 
 def notification(method: str, params: JsonObject | None = None) -> bytes:
