@@ -7,13 +7,17 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from playwright.async_api import Browser
 from starlette.types import ASGIApp
 
+from tests.faces.console.browser import Tabs, launched
 from tests.faces.console.page import Page
 from tests.faces.console.tools import Hostile, Shop
 from tests.faces.http.client import client_of
 from toolyard.app import App, Settings
+from toolyard.faces.asgi import build as build_all
 from toolyard.faces.console import build
+from toolyard.serving import listening_socket, serving
 
 
 @pytest.fixture
@@ -50,3 +54,19 @@ async def client(face: ASGIApp) -> AsyncIterator[httpx2.AsyncClient]:
 @pytest.fixture
 async def csrf(client: httpx2.AsyncClient) -> str:
     return Page.of(await client.get("/keys")).csrf
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def tabs(app: App, browser: Browser) -> AsyncIterator[Tabs]:
+    """Over every face, as a user meets it. Leaving fails on anything that a tab complained about."""
+    with listening_socket("127.0.0.1", 0) as socket:
+        async with serving(build_all(app), socket):
+            tabs = Tabs(browser, f"http://127.0.0.1:{socket.getsockname()[1]}")
+            yield tabs
+            await tabs.close()

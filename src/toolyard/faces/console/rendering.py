@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -37,12 +37,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = cast("dict[str, object]", environment.filters)
-    names = cast("dict[str, object]", environment.globals)
-    for shown in (ago, moment, stamp, ms, seconds, size, count, percent, tool_url, path_part, shown_json, lines):
-        filters[shown.__name__] = shown
-    for name, given in (("static", static_url), ("link", link), ("icon", icon)):
-        names[name] = given
+    shown: tuple[Callable[..., str], ...]
+    shown = (ago, moment, stamp, ms, seconds, size, count, percent, tool_url, path_part, shown_json)
+    environment.filters |= {function.__name__: function for function in (*shown, lines)}  # pyright: ignore[reportUnknownMemberType]
+    environment.globals |= {"static": static_url, "link": link, "icon": icon}  # pyright: ignore[reportUnknownMemberType]
     return environment
 
 

@@ -32,7 +32,7 @@ class Posted:
     """The fields of a form in the order of the page, and its files."""
 
     pairs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    files: dict[str, UploadFile] = field(default_factory=dict[str, UploadFile])
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
     def get(self, name: str) -> str:
         """The first field of that name, stripped; empty when there is none."""
@@ -127,13 +127,13 @@ async def _read_multipart(request: Request) -> Posted:
             raise _too_large(LARGEST_UPLOAD)
         return message
 
-    form = await Limited(request.scope, receive).form(max_part_size=LARGEST_UPLOAD)
     posted = Posted()
-    for name, value in form.multi_items():
-        if isinstance(value, UploadFile):
-            posted.files[name] = value
-        else:
-            posted.pairs.append((name, value))
+    async with Limited(request.scope, receive).form(max_part_size=LARGEST_UPLOAD) as form:
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                posted.files[name] = await value.read()
+            else:
+                posted.pairs.append((name, value))
     return posted
 
 

@@ -30,7 +30,7 @@ async def show(visit: Visit) -> Response:
 async def run(visit: Visit) -> Response:
     fields = _fields(visit, visit.posted.get("way") or "url")
     try:
-        source = await _source(visit)
+        source = _source(visit)
     except BadInput as error:
         return _refused(visit, fields, error)
     task = asyncio.create_task(
@@ -42,14 +42,21 @@ async def run(visit: Visit) -> Response:
         )
     )
     _running.add(task)
-    task.add_done_callback(_running.discard)
+    task.add_done_callback(_ended)
     if visit.by_htmx:
         return event_stream(_progress(visit, task))
     try:
         api = await asyncio.shield(task)
     except ToolyardError as error:
         return _refused(visit, fields, error)
-    return visit.page("import.html", **{**fields, "api": await _report(visit, api)})
+    fields["api"] = await _report(visit, api)
+    return visit.page("import.html", **fields)
+
+
+def _ended(task: asyncio.Task[ImportedApi]) -> None:
+    _running.discard(task)
+    if not task.cancelled():
+        task.exception()  # the report told it, or there is nobody left to tell
 
 
 async def _progress(visit: Visit, task: asyncio.Task[ImportedApi]) -> AsyncIterator[bytes]:
@@ -70,7 +77,7 @@ async def _report(visit: Visit, api: ImportedApi) -> dict[str, Any]:
     return {"api": api, "report": api.report, "entries": found, "more": len(ids) - len(found)}
 
 
-async def _source(visit: Visit) -> dict[str, Any]:
+def _source(visit: Visit) -> dict[str, Any]:
     """
     Raises:
         BadInput: the chosen way holds nothing, or no address.
@@ -78,8 +85,7 @@ async def _source(visit: Visit) -> dict[str, Any]:
     posted = visit.posted
     way = posted.get("way")
     if way == "file":
-        upload = posted.files.get("file")
-        content = await upload.read() if upload else b""
+        content = posted.files.get("file", b"")
         if not content:
             raise BadInput(
                 "No file was chosen, or it is empty.", where="file", suggestion="Choose a JSON or YAML file."
@@ -107,7 +113,8 @@ def _fields(visit: Visit, way: str) -> dict[str, Any]:
 def _refused(visit: Visit, fields: dict[str, Any], error: ToolyardError) -> Response:
     if visit.by_htmx:
         return visit.page("parts/problem.html", code=422, title="Nothing was imported", **_told(error))
-    return visit.page("import.html", code=422, **{**fields, "error": _told(error)})
+    fields["error"] = _told(error)
+    return visit.page("import.html", code=422, **fields)
 
 
 def _told(error: ToolyardError) -> dict[str, Any]:

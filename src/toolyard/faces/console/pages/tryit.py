@@ -93,7 +93,7 @@ async def call(visit: Visit) -> Response:
     draft = read(entry, visit.posted)
     if draft.problems:
         return await _answer(visit, entry, draft)
-    arguments = {} if isinstance(draft.arguments, Absent) else obj(draft.arguments)
+    arguments = obj(None if isinstance(draft.arguments, Absent) else draft.arguments)
     request = CallRequest(entry.id, arguments, visit.principal, Origin.CONSOLE)
     call_id = visit.app.calls.start(request)
     outcome = await visit.app.calls.wait(call_id, _WAIT_AT_ONCE)

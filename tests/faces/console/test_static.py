@@ -1,0 +1,37 @@
+"""What is served as it is: known files only, vendored scripts unchanged, little script in all."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import httpx2
+
+import toolyard.faces.console
+
+STATIC = Path(toolyard.faces.console.__file__).parent / "static"
+MOST_SCRIPT = 60_000
+
+
+def test_vendored_files_are_those_that_were_checked() -> None:
+    vendor = STATIC / "vendor"
+    sums = dict(reversed(line.split()) for line in (vendor / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {"htmx.min.js", "hx-sse.min.js", "LICENSE.htmx"}
+    assert {name: hashlib.sha256((vendor / name).read_bytes()).hexdigest() for name in sums} == sums
+
+
+def test_all_script_together_is_small() -> None:
+    assert sum(path.stat().st_size for path in STATIC.rglob("*.js")) <= MOST_SCRIPT
+
+
+async def test_files_are_kept_for_good_under_their_hash_only(client: httpx2.AsyncClient) -> None:
+    plain = await client.get("/static/console.css")
+    assert (plain.status_code, plain.headers["cache-control"]) == (200, "no-cache")
+    hashed = await client.get("/static/console.css?v=abc")
+    assert "immutable" in hashed.headers["cache-control"]
+    assert hashed.headers["content-type"] == "text/css; charset=utf-8"
+
+
+async def test_only_known_files_are_served(client: httpx2.AsyncClient) -> None:
+    for name in ("vendor/README.md", "../site.py", "%2e%2e/site.py", "nothing.js"):
+        assert (await client.get(f"/static/{name}")).status_code == 404, name
