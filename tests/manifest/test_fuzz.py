@@ -50,7 +50,7 @@ def test_any_structure_made_of_our_own_words(value: dict[str, object]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_good_manifest_with_lines_changed(data: st.DataObject) -> None:
-    lines = EVERYTHING.splitlines()
+    lines: list[str] = list(EVERYTHING.splitlines())
     for _ in range(data.draw(st.integers(1, 3))):
         index = data.draw(st.integers(0, len(lines) - 1))
         line = lines[index]

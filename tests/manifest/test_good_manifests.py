@@ -172,7 +172,7 @@ providers:
 
 @requirement("manifest.top-level")
 def test_the_published_schema_accepts_the_example_and_refuses_an_unknown_field() -> None:
-    schema = jsonschema_rs.validator_for(json_schema())
+    schema = jsonschema_rs.validator_for(dict(json_schema()))
     example = yaml.safe_load(EVERYTHING.replace("codeMode: off", 'codeMode: "off"'))
 
     schema.validate(example)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import orjson
 import psutil
 
 from tests.faces.cli.conftest import Command
+from tests.faces.cli.yard import RunningYard
 from tests.requirements import requirement
 from toolyard.egress import Egress
 
@@ -217,6 +219,26 @@ def ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> Any:
     process.stdin.write(orjson.dumps(request) + b"\n")
     process.stdin.flush()
     return orjson.loads(process.stdout.readline())
+
+
+@requirement("cli.everyday")
+def test_ctrl_c_cancels_the_call_and_not_only_the_command(toolyard: Command, demo_yard: RunningYard) -> None:
+    command = [COMMAND, "call", "functions:countdown", "-a", "seconds=30", "--url", demo_yard.url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_env())
+    running = ["calls", "list", "--tool", "functions:countdown", "--state", "PROCESSING", "--json"]
+    try:
+        deadline = time.monotonic() + 15
+        while not (found := toolyard(*running).json):
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    finally:
+        process.kill()
+        process.wait()
+
+    record = toolyard("calls", "show", found[0]["id"], "--json").json
+    assert (process.returncode, out, err) == (130, "", f"Cancelled {found[0]['id']}.\n")
+    assert (record["state"], record["error_code"]) == ("ERROR", "cancelled")
 
 
 async def test_an_unknown_server_over_stdio_is_refused(tmp_path: Path) -> None:

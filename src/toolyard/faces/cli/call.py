@@ -17,8 +17,9 @@ from toolyard.faces.cli.output import note, objects, print_json, print_text
 from toolyard.faces.cli.waiting import waiting
 from toolyard.faces.cli.yard import Yard, segment, with_yard
 
-_AT_FIRST = 2.0
-_BETWEEN_LOOKS = 0.25
+_AT_FIRST = 0.05
+_BETWEEN_LOOKS = (0.02, 0.5)
+"""Seconds at first, and at most."""
 _FINAL = ("COMPLETE", "ERROR")
 
 
@@ -66,44 +67,56 @@ async def _called(yard: Yard, tool: str, arguments: Arguments, server: str | Non
     body: dict[str, object] = {"arguments": arguments}
     if server is not None:
         body["server"] = server
-    started = await yard.post(f"/v1/tools/{segment(tool)}/call?wait={_AT_FIRST:g}", body)
-    if started.get("state") in _FINAL:
-        return started
+    posting = asyncio.create_task(yard.post(f"/v1/tools/{segment(tool)}/call?wait={_AT_FIRST:g}", body))
+    try:
+        return await _followed(yard, await asyncio.shield(posting))
+    except asyncio.CancelledError:
+        await _cancelled(yard, await posting)
+        raise
+
+
+async def _followed(yard: Yard, started: JsonObject) -> JsonObject:
     call_id = str(started["id"])
-    with waiting(f"{tool} is running"):
-        try:
-            record = await _until_final(yard, call_id)
-        except asyncio.CancelledError:
-            await asyncio.shield(yard.post(f"/v1/calls/{call_id}/cancel", {}))
-            note(f"Cancelled {call_id}.")
-            raise
-    return await _as_ended(yard, record)
+    if started.get("state") in _FINAL:
+        return await _ended(yard, call_id, started, started.get("error"), has_result=started.get("result") is not None)
+    with waiting(f"{started['tool']} is running"):
+        record = await _until_final(yard, call_id)
+    failed = record.get("error_code") is not None
+    error = {"error": record.get("error"), "code": record.get("error_code"), "suggestion": record.get("suggestion")}
+    return await _ended(
+        yard, call_id, record, error if failed else None, has_result=record.get("result_url") is not None
+    )
+
+
+async def _cancelled(yard: Yard, started: JsonObject) -> None:
+    """Ctrl-C ends the call too, not only the looking on."""
+    if started.get("state") not in _FINAL:
+        answer = await yard.post(f"/v1/calls/{started['id']}/cancel", {})
+        note(f"Cancelled {started['id']}." if answer.get("cancelled") else f"{started['id']} had ended already.")
 
 
 async def _until_final(yard: Yard, call_id: str) -> JsonObject:
+    pause = _BETWEEN_LOOKS[0]
     while True:
         record = await yard.get(f"/v1/calls/{call_id}")
         if record.get("state") in _FINAL:
             return record
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _BETWEEN_LOOKS[1])
 
 
-async def _as_ended(yard: Yard, record: JsonObject) -> JsonObject:
-    """A record as the first answer would have been."""
-    ended: dict[str, JsonValue] = {"id": record["id"], "tool": record["tool"], "state": record["state"]}
-    if record.get("result_url"):
-        result = await yard.get(str(record["result_url"]))
+async def _ended(yard: Yard, call_id: str, seen: JsonObject, error: JsonValue, *, has_result: bool) -> JsonObject:
+    """How the call ended, with its whole result: what an agent would be shown may be cut."""
+    ended: dict[str, JsonValue] = {"id": call_id, "tool": seen["tool"], "state": seen["state"]}
+    if has_result:
+        result = await yard.get(f"/v1/calls/{call_id}/result")
         ended["result"] = {
             "content": result.get("content", []),
             "structured": result.get("structuredContent"),
             "is_error": bool(result.get("isError")),
         }
-    if record.get("error_code"):
-        ended["error"] = {
-            "error": record.get("error"),
-            "code": record["error_code"],
-            "suggestion": record.get("suggestion"),
-        }
+    if error is not None:
+        ended["error"] = error
     return ended
 
 
@@ -112,16 +125,16 @@ def _print_result(ended: JsonObject) -> None:
     if isinstance(result, Mapping):
         for block in objects(result.get("content")):
             print_text(_text_of(block))
-    warnings = ended.get("warnings")
-    for warning in warnings if isinstance(warnings, list) else []:
-        note(f"Note: {warning}")
 
 
 def _text_of(block: JsonObject) -> str:
     if block.get("type") == "text":
         return str(block.get("text", ""))
     address = block.get("url") or block.get("uri")
-    return f"[{block.get('type')}{f' at {address}' if address else ''}]"
+    about = [str(block.get("type")), str(block.get("mimeType") or ""), f"at {address}" if address else ""]
+    if isinstance(block.get("data"), str):
+        about.append(f"{len(str(block['data'])) * 3 // 4:,} bytes, shown with --json")
+    return f"[{' '.join(part for part in about if part)}]"
 
 
 def _why(ended: JsonObject) -> str:
