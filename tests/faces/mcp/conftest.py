@@ -10,7 +10,6 @@ import pytest
 
 from tests.faces.mcp.yard import Scripted, Slow, Wire, fill
 from toolyard.app import App, Settings
-from toolyard.faces import asgi
 from toolyard.faces.mcp import Edge, build
 from toolyard.serving import listening_socket, serving
 
@@ -42,7 +41,7 @@ def wire(yard: Yard) -> Wire:
 
 @pytest.fixture
 async def url(yard: Yard) -> AsyncIterator[str]:
-    """The same app behind uvicorn, with every face mounted."""
+    """The same face behind a real HTTP server."""
     bound = listening_socket("127.0.0.1", 0)
-    async with serving(asgi.build(yard.app), bound):
+    async with serving(yard.edge, bound):
         yield f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"

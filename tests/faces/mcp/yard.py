@@ -75,6 +75,7 @@ class Slow:
 
     started: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
     ended: str | None = None
     reports: tuple[Progress, ...] = ()
 
@@ -87,6 +88,7 @@ class Slow:
             await self.release.wait()
         except asyncio.CancelledError:
             self.ended = "cancelled"
+            self.over.set()
             raise
         self.ended = "done"
         return ToolResult.of_text("at last")
