@@ -16,7 +16,7 @@ TABLE = [
     ("initialize", None, None, None, (Era.LEGACY, None)),
     ("initialize", None, LEGACY, None, (Era.LEGACY, None)),
     ("initialize", None, MODERN, None, (Era.LEGACY, None)),
-    ("initialize", "2026-07-28", MODERN, None, (Era.LEGACY, None)),
+    ("initialize", "2026-07-28", MODERN, None, (Era.MODERN, "2026-07-28")),
     ("tools/list", "2026-07-28", MODERN, None, (Era.MODERN, "2026-07-28")),
     ("tools/list", "2026-07-28", MODERN, SESSION, (Era.MODERN, "2026-07-28")),
     ("tools/list", "2026-07-28", None, None, (Era.MODERN, "2026-07-28")),

@@ -2,8 +2,8 @@
 
 | method | `_meta` version | version header | session id | era |
 |---|---|---|---|---|
-| initialize | any | any | any | legacy |
 | any | present | - | ignored | modern with that version |
+| initialize | absent | any | any | legacy |
 | any | absent | modern | - | refused, -32602: the body lacks its `_meta` |
 | any | absent | unknown | - | refused, -32022 with the versions served |
 | any | absent | legacy or none | present | legacy |
@@ -84,10 +84,10 @@ def classify(method: str, meta: Meta, version: bytes | None, session_id: bytes |
     Raises:
         RpcError: the request belongs to neither era.
     """
-    if method == "initialize":
-        return LEGACY_UNVERSIONED
     if META_VERSION in meta:
         return Route(Era.MODERN, _text(meta[META_VERSION]))
+    if method == "initialize":
+        return LEGACY_UNVERSIONED
     if is_modern(version):
         raise RpcError(
             INVALID_PARAMS,

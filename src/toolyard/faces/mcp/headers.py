@@ -62,6 +62,7 @@ class InvalidAnnotation(ValueError):
 
 def decode(value: bytes) -> str | None:
     """A header's text; the `=?base64?...?=` sentinel is undone. None for a sentinel that cannot be undone."""
+    value = value.strip(b" \t")
     found = _SENTINEL.fullmatch(value)
     if found is None:
         return value.decode("latin-1")
@@ -82,16 +83,16 @@ def check_routing(
     """
     if len(headers) != len(raw):
         _refuse_duplicates(raw)
-    if version is None or headers.get(H_VERSION) != version.encode():
+    if version is None or not _says(headers.get(H_VERSION), version):
         raise mismatch("MCP-Protocol-Version", "the version in params._meta")
-    if headers.get(H_METHOD) != method.encode():
+    if not _says(headers.get(H_METHOD), method):
         raise mismatch("Mcp-Method", "the body's method")
     named_by = _NAMED_BY.get(method)
     if named_by is None:
         return
     name = params.get(named_by)
     header = headers.get(H_NAME)
-    if isinstance(name, str) and (header is None or (header != name.encode() and decode(header) != name)):
+    if isinstance(name, str) and not _says(header, name) and (header is None or decode(header) != name):
         raise mismatch("Mcp-Name", f"params.{named_by}")
 
 
@@ -162,6 +163,12 @@ class ParamHeaders:
 
 def mismatch(header: str, what: str) -> RpcError:
     return RpcError(HEADER_MISMATCH, f"The header {header} does not match {what}.", status=400)
+
+
+def _says(header: bytes | None, text: str) -> bool:
+    """Whitespace around a value is none of it, and not every HTTP parser takes it away."""
+    expected = text.encode("utf-8", "replace")
+    return header is not None and (header == expected or header.strip(b" \t") == expected)
 
 
 def _refuse_duplicates(raw: RawHeaders) -> None:

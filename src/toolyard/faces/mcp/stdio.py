@@ -145,7 +145,7 @@ class StdioConnection:
             meta=meta,
             push=self._write,
         )
-        if method != "initialize" and META_VERSION in meta:
+        if META_VERSION in meta:
             route = classify(method, meta, None, None)
             ctx.era, ctx.capabilities, ctx.version = Era.MODERN, capabilities_in(meta), check_version(route)
         elif method not in ("initialize", "ping"):
