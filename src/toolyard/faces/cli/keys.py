@@ -29,6 +29,7 @@ from toolyard.faces.cli.yard import Yard, segment, with_yard
 
 if TYPE_CHECKING:
     from toolyard.identity.keys import KeyInfo, Keys
+    from toolyard.store.base import Store
 
 group = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 T = TypeVar("T")
@@ -60,13 +61,13 @@ def create(
         body = {"name": name, "scopes": scopes, "expires": expires.isoformat() if expires else None}
         return await yard.post("/v1/keys", body)
 
-    async def make(keys: Keys) -> JsonObject:
-        info, secret = await keys.create(
+    async def make(store: Store) -> JsonObject:
+        info, secret = await _keys(store).create(
             name, {Scope(item) for item in scopes}, expires.timestamp() if expires else None
         )
         return {**_wire(info), "key": secret}
 
-    made = _through(url, database, data_dir, ask, make)
+    made = through(url, database, data_dir, ask, make)
     if as_json:
         print_json(made)
         return
@@ -85,10 +86,10 @@ def list_keys(
 ) -> None:
     """List keys, without their secrets."""
 
-    async def read(keys: Keys) -> list[JsonObject]:
-        return [_wire(info) for info in await keys.list()]
+    async def read(store: Store) -> list[JsonObject]:
+        return [_wire(info) for info in await _keys(store).list()]
 
-    found = _through(url, database, data_dir, lambda yard: yard.pages("/v1/keys", {}, 10_000), read)
+    found = through(url, database, data_dir, lambda yard: yard.pages("/v1/keys", {}, 10_000), read)
     if as_json:
         print_json(found)
         return
@@ -121,22 +122,22 @@ def revoke(
     async def ask(yard: Yard) -> JsonObject:
         return await yard.request("DELETE", f"/v1/keys/{segment(key)}")
 
-    async def end(keys: Keys) -> JsonObject:
-        return _wire(await keys.revoke(key))
+    async def end(store: Store) -> JsonObject:
+        return _wire(await _keys(store).revoke(key))
 
-    answer = _through(url, database, data_dir, ask, end)
+    answer = through(url, database, data_dir, ask, end)
     if as_json:
         print_json(answer)
     else:
         note(f"Revoked {key}.")
 
 
-def _through(
+def through(
     url: str,
     database: str | None,
     data_dir: Path,
     remotely: Callable[[Yard], Awaitable[T]],
-    directly: Callable[[Keys], Awaitable[T]],
+    directly: Callable[[Store], Awaitable[T]],
 ) -> T:
     """A database that was named is used; else a running yard; else the data folder's database."""
     if database is not None:
@@ -164,16 +165,21 @@ def _check_folder(location: str) -> None:
         raise BadInput(f"The folder of {location} does not exist.", where="--database", suggestion="Make it first.")
 
 
-async def _in_database(location: str, work: Callable[[Keys], Awaitable[T]]) -> T:
-    from toolyard.identity.keys import Keys
+async def _in_database(location: str, work: Callable[[Store], Awaitable[T]]) -> T:
     from toolyard.store.open import open_store
 
     store = open_store(location)
     try:
         await store.start()
-        return await work(Keys(store))
+        return await work(store)
     finally:
         await store.close()
+
+
+def _keys(store: Store) -> Keys:
+    from toolyard.identity.keys import Keys
+
+    return Keys(store)
 
 
 def _wire(info: KeyInfo) -> JsonObject:

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from toolyard.faces.cli import call as call_command
-from toolyard.faces.cli import calls, clusters, doctor, imports, keys, manifest, providers, serve, servers, stdio, tools
+from toolyard.faces.cli import (
+    calls,
+    clusters,
+    doctor,
+    imports,
+    keys,
+    login,
+    manifest,
+    providers,
+    serve,
+    servers,
+    stdio,
+    tools,
+)
 from toolyard.faces.cli.failures import EXIT_CODES, YardGroup
 
 app = typer.Typer(
@@ -25,6 +38,7 @@ app.command("mcp")(stdio.mcp)
 app.command("import")(imports.import_document)
 app.command("call")(call_command.call)
 app.command("doctor")(doctor.doctor)
+app.command("login-link")(login.login_link)
 app.add_typer(tools.group, name="tools")
 app.add_typer(clusters.group, name="clusters")
 app.add_typer(calls.group, name="calls")
