@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 ECHO = {"name": "echo", "inputSchema": {"type": "object"}}
@@ -81,7 +81,7 @@ class Scripted:
     async def __call__(
         self,
         scope: dict[str, Any],
-        receive: Callable[[], Awaitable[dict[str, Any]]],
+        receive: Callable[[], Coroutine[Any, Any, dict[str, Any]]],
         send: Callable[[dict[str, Any]], Awaitable[None]],
     ) -> None:
         if scope["type"] != "http":

@@ -122,7 +122,7 @@ async def test_only_objects_have_an_output_schema() -> None:
     schema = (await the_tool(toolyard.tool(order))).output_schema
     assert schema is not None
     assert schema["type"] == "object"
-    jsonschema_rs.validator_for(schema).validate({"lines": [{"x": 1, "y": 2}], "note": "abc"})
+    jsonschema_rs.validator_for(dict(schema)).validate({"lines": [{"x": 1, "y": 2}], "note": "abc"})
 
 
 async def test_a_function_without_parameters_takes_an_empty_object() -> None:
