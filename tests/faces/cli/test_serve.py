@@ -131,6 +131,32 @@ async def test_what_the_demo_recorded_is_there_after_a_restart(tmp_path: Path, b
     assert [call["tool"] for call in calls.json] == ["notes:search", "notes:add"]
 
 
+async def test_ctrl_c_ends_open_streams_and_running_calls_within_seconds(tmp_path: Path, bare: Command) -> None:
+    egress = Egress()
+    body = orjson.dumps({"arguments": {"seconds": 25}})
+    with served("--demo", cwd=tmp_path) as yard:
+        try:
+            started = await egress.request(
+                "POST", f"{yard.url}/v1/tools/petshop:visitTheVet/call?wait=0",
+                headers={"Content-Type": "application/json"}, body=body,
+            )  # fmt: skip
+            async with egress.stream("GET", f"{yard.url}/v1/events") as events:
+                assert (started.status, events.status) == (202, 200)
+                begun = time.monotonic()
+                code, _ = await anyio.to_thread.run_sync(yard.stop)
+                took = time.monotonic() - begun
+        finally:
+            await egress.close()
+    with served("--demo", cwd=tmp_path) as yard:
+        call = orjson.loads(started.body)["id"]
+        record = (await anyio.to_thread.run_sync(lambda: bare("calls", "show", call, "--url", yard.url, "--json"))).json
+
+    assert code == 0
+    assert took < 8
+    assert record["state"] == "ERROR"
+    assert record["error_code"] in ("interrupted", "cancelled")
+
+
 @requirement("cli.everyday")
 async def test_a_second_yard_on_the_same_port_or_folder_is_refused(tmp_path: Path) -> None:
     with served(cwd=tmp_path) as yard:

@@ -277,3 +277,15 @@ def test_json_on_stdout_stays_json_when_something_is_noted(bare: Command, tmp_pa
     made = bare("keys", "create", "x", "--database", str(tmp_path / "a.db"), "--json")
 
     assert orjson.loads(made.out)["name"] == "x"
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    command = Path(sys.executable).with_name("toolyard")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ran = subprocess.run([command, "manifest", "schema"], stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+
+    assert (ran.returncode, ran.stderr) == (1, b"")

@@ -76,6 +76,3 @@ class YardGroup(TyperGroup):
             raise typer.Exit(exit_code_for(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(Exit.INTERRUPTED) from None
-        except BrokenPipeError:
-            sys.stderr.close()
-            raise typer.Exit(Exit.FAILED) from None

@@ -118,8 +118,8 @@ async def _serve(settings: Settings, manifest: Manifest, bound: socket.socket) -
             manifest = await _with_demo(manifest, settings.data_dir, stack)
         app = await stack.enter_async_context(App.running(settings, manifest))
         await stack.enter_async_context(serving(asgi.build(app), bound))
-        link = await app.operators.first_link(app.settings.url)
-        print(welcome(app, None if settings.demo else link), flush=True)
+        link = None if settings.demo else await app.operators.first_link(app.settings.url)
+        print(welcome(app, link), flush=True)
         await stopper.wait()
         print("Stopping ...", flush=True)
 
