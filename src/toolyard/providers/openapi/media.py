@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from toolyard.providers.openapi.model import BodyKind
 
@@ -18,6 +19,7 @@ def bare(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
+@lru_cache(maxsize=512)
 def kind_of(media_type: str) -> BodyKind:
     name = bare(media_type)
     if name == "*/*" or not name:

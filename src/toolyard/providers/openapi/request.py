@@ -51,23 +51,28 @@ def build_request(
 
 @lru_cache(maxsize=4096)
 def _template(path: str) -> tuple[str, ...]:
-    """A path cut at its holes: literal, `{name}`, literal, ... A `#` and what follows only tells operations apart."""
-    return tuple(_HOLE.split(path.partition("#")[0].partition("?")[0]))
+    """A path cut at its holes: encoded literal, `{name}`, literal, ... so that every second part is a hole.
+
+    A `#` and what follows only tells operations apart.
+    """
+    parts = _HOLE.split(path.partition("#")[0].partition("?")[0])
+    return tuple(part if index % 2 else quote(part, safe=_LITERAL_SAFE) for index, part in enumerate(parts))
 
 
 def _path(operation: Operation, fields: Sequence[Field]) -> str:
     by_name = {field.argument.name: field for field in fields}
-    parts: list[str] = []
-    for part in _template(operation.path):
-        if part.startswith("{") and part.endswith("}"):
-            parts.append(_filled(part[1:-1], by_name))
-        else:
-            parts.append(quote(part, safe=_LITERAL_SAFE))
-    path = "".join(parts)
+    path = "".join(
+        [_filled(part[1:-1], by_name) if index % 2 else part for index, part in enumerate(_template(operation.path))]
+    )
+    if "/." in path or "%2" in path:
+        _check_segments(path, operation, by_name)
+    return path
+
+
+def _check_segments(path: str, operation: Operation, by_name: Mapping[str, Field]) -> None:
     for segment in path.split("/"):
         if unquote(segment) in (".", ".."):
-            raise _refused(next(iter(by_name), "path"), f"would make the path segment {segment!r}")
-    return path
+            raise _refused(next(iter(by_name), operation.path), f"would make the path segment {segment!r}")
 
 
 def _filled(hole: str, by_name: Mapping[str, Field]) -> str:
