@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.postgres import PostgresServer
 from tests.store.rows import names, put
 from toolyard.core.errors import StoreError
 from toolyard.store import Connection, Row, Store, open_store
@@ -74,7 +75,7 @@ async def test_the_packaged_schema_is_the_same_after_a_second_start(database: st
 
 
 @pytest.mark.postgres
-async def test_nodes_that_start_together_migrate_once(postgres_server) -> None:
+async def test_nodes_that_start_together_migrate_once(postgres_server: PostgresServer) -> None:
     url = postgres_server.new_database()
     stores = [store_with(url, FIRST, SECOND) for _ in range(4)]
     await asyncio.gather(*(store.start() for store in stores))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,12 @@ from psycopg.adapt import Transformer
 
 from tests.store.postgres import PostgresServer
 from tests.store.rows import Refused, names, put, put_then_raise
-from toolyard.core.errors import BadInput, Conflict, StoreError, StoreTooNew, StoreUnavailable
+from toolyard.core.errors import BadInput, Conflict, StoreCorrupt, StoreError, StoreTooNew, StoreUnavailable
 from toolyard.store import Connection, Store, open_store
 from toolyard.store.migrate import Migration
 from toolyard.store.postgres import PostgresStore
 from toolyard.store.postgres_connection import in_postgres_style
+from toolyard.store.postgres_worker import MOST_REPEATS
 
 pytestmark = pytest.mark.postgres
 
@@ -29,7 +31,7 @@ def url(postgres_server: PostgresServer) -> str:
 
 
 @pytest.fixture
-async def node(url: str):
+async def node(url: str) -> AsyncIterator[Store]:
     store = PostgresStore(url)
     await store.start()
     yield store
@@ -99,7 +101,7 @@ async def test_a_deadlock_is_resolved_by_running_one_function_again(node: Store)
 
         updates.append(update)
 
-    updates: list = []
+    updates: list[Callable[[Connection], str]] = []
     lock_in_turn("a", "b")
     lock_in_turn("b", "a")
     async with asyncio.timeout(20):
@@ -107,6 +109,54 @@ async def test_a_deadlock_is_resolved_by_running_one_function_again(node: Store)
     assert len(runs) == 3
     values = await node.read(lambda c: c.execute("SELECT DISTINCT value FROM values_kept").fetchall())
     assert values in ([("ab",)], [("ba",)])
+
+
+def fail_with(code: str, *, times: int, runs: list[str]) -> Callable[[Connection], str]:
+    """A function whose first `times` runs meet this error of the server's."""
+
+    def work(c: Connection) -> str:
+        runs.append(code)
+        put("a")(c)
+        if len(runs) <= times:
+            c.execute(f"DO $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '{code}'; END $$")
+        return put("b")(c)
+
+    return work
+
+
+@pytest.mark.parametrize(
+    "code", ["40001", "40P01", "57P01", "25006"], ids=["serialization", "deadlock", "shutdown", "standby"]
+)
+async def test_what_passes_by_itself_is_tried_again(node: Store, code: str) -> None:
+    runs: list[str] = []
+    assert await node.tx(fail_with(code, times=2, runs=runs)) == "b"
+    assert (len(runs), await node.read(names)) == (3, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("53100", StoreUnavailable),
+        ("53200", StoreUnavailable),
+        ("XX001", StoreCorrupt),
+        ("23505", Conflict),
+        ("42501", StoreError),
+    ],
+    ids=["disk-full", "out-of-memory", "data-corrupted", "unique", "no-privilege"],
+)
+async def test_other_errors_are_told_at_once(node: Store, code: str, expected: type[Exception]) -> None:
+    runs: list[str] = []
+    with pytest.raises(expected, match="on purpose") as refusal:
+        await node.tx(fail_with(code, times=99, runs=runs))
+    assert type(refusal.value) is expected
+    assert (len(runs), await node.read(names)) == (1, [])
+
+
+async def test_a_serialization_failure_that_never_passes_is_told_in_the_end(node: Store) -> None:
+    runs: list[str] = []
+    with pytest.raises(StoreError, match="on purpose"):
+        await node.tx(fail_with("40001", times=99, runs=runs))
+    assert len(runs) == MOST_REPEATS + 1
 
 
 async def test_an_error_that_a_function_swallows_fails_it_all_the_same(node: Store) -> None:
@@ -196,6 +246,25 @@ async def test_callers_hear_of_a_server_that_stays_away_after_our_patience(
         assert await node.tx(put("c")) == "c"  # and it comes back by itself
         assert await node.read(names) == ["a", "c"]
     await node.close()
+
+
+async def test_closing_does_not_wait_for_a_server_that_stays_away(
+    postgres_server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = PostgresStore(url)
+    await node.start()
+    await node.tx(put("a"))
+    database = url.partition("@/")[2].partition("?")[0]
+    postgres_server.admin(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
+    postgres_server.terminate_connections()
+    node.submit(put("lost"))
+    waiting = asyncio.create_task(node.tx(put("refused")))
+    await asyncio.sleep(0)  # it is queued
+    async with asyncio.timeout(5):
+        await node.close()
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        await waiting
+    assert [record.levelname for record in caplog.records if "A queued write failed" in record.message] == ["ERROR"]
 
 
 async def test_a_missing_database_is_named(postgres_server: PostgresServer) -> None:
