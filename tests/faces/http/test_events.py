@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import datetime
 from typing import Any
 
 import httpx2
@@ -42,6 +43,8 @@ async def test_calls_are_told_as_they_begin_and_end(local: httpx2.AsyncClient, f
         ("call", call_id, "COMPLETE"),
     ]
     assert began[0] < ended[0]
+    assert datetime.fromisoformat(began[2]["at"]) <= datetime.fromisoformat(ended[2]["at"])
+    assert ended[2]["topic"] == "call"
 
 
 async def test_a_reader_that_comes_back_gets_what_it_missed(local: httpx2.AsyncClient, face: ASGIApp) -> None:

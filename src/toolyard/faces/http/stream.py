@@ -85,7 +85,7 @@ class EventStream(Response):
 
 
 def _line(event: Event) -> bytes:
-    data = dumps({"topic": event.topic, "at": rfc3339(event.at), **event.data})
+    data = dumps({**event.data, "topic": event.topic, "at": rfc3339(event.at)})
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.topic.encode(), data)
 
 
