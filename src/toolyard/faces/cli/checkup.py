@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from toolyard.core.errors import ManifestError, ToolyardError
 from toolyard.core.json import JsonValue
 from toolyard.faces.cli.logs import log_to_stderr
 from toolyard.faces.cli.yard import Yard
-from toolyard.manifest import Manifest, load
+from toolyard.manifest import Manifest, ProviderConfig, load
 
 if TYPE_CHECKING:
     from toolyard.app import App
@@ -24,7 +23,6 @@ State: TypeAlias = Literal["ok", "warning", "failed"]
 
 _LITTLE_SPACE = 500 * 1024 * 1024
 _NO_SPACE = 50 * 1024 * 1024
-_PROVIDER_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,38 +156,28 @@ def check_manifest(path: Path | None) -> tuple[Manifest | None, Finding]:
 
 async def check_providers(manifest: Manifest, setup: Setup) -> list[Finding]:
     """Contact every declared provider once, all at the same time, in a yard that is thrown away."""
+    import msgspec
+
     from toolyard.app import App, Settings
 
     if not manifest.all_providers:
         return []
+    declared = tuple(msgspec.structs.replace(config, required=False) for config in manifest.all_providers)
+    folder = setup.manifest.resolve().parent if setup.manifest is not None else None
     with tempfile.TemporaryDirectory(prefix="toolyard-doctor-") as scratch:
-        folder = setup.manifest.resolve().parent if setup.manifest is not None else None
-        app = App(Settings(data_dir=Path(scratch), manifest_dir=folder), manifest)
-        failure: ToolyardError | None = None
-        try:
-            async with asyncio.timeout(_PROVIDER_SECONDS):
-                await app.start()
-        except ToolyardError as error:
-            failure = error
-        except TimeoutError:
-            failure = ToolyardError(f"not everything answered within {_PROVIDER_SECONDS:g} seconds")
-        try:
-            findings = [_of_provider(app, config.id) for config in manifest.all_providers]
-        finally:
-            await app.stop()
-    if failure is not None and all(finding.state == "ok" for finding in findings):
-        findings.append(Finding("Providers", "failed", failure.message, failure.suggestion))
-    return findings
+        settings = Settings(data_dir=Path(scratch), manifest_dir=folder)
+        async with App.running(settings, Manifest(providers=declared)) as app:
+            return [_of_provider(app, config) for config in manifest.all_providers]
 
 
-def _of_provider(app: App, provider_id: str) -> Finding:
-    what = f"Provider {provider_id}"
-    status = next((status for status in app.supervisor.statuses() if status.id == provider_id), None)
+def _of_provider(app: App, config: ProviderConfig) -> Finding:
+    what = f"Provider {config.id}"
+    status = next((status for status in app.supervisor.statuses() if status.id == config.id), None)
     if status is None:
         return Finding(what, "warning", "kept, but this kind is not served yet")
     if status.state == "up":
         return Finding(what, "ok", f"{status.tool_count} tools from {status.address}")
-    said = status.last_error or "it did not answer"
-    if status.required:
+    said = status.last_error or "it did not answer in time"
+    if config.required:
         return Finding(what, "failed", said, f"Start it, or mend its address: {status.address}.")
     return Finding(what, "warning", said, f"Toolyard starts without it and goes on trying {status.address}.")
