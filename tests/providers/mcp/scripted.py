@@ -99,7 +99,11 @@ class Scripted:
             self._loop = asyncio.get_running_loop()
             hanging = asyncio.create_task(receive())
             await asyncio.wait({hanging, asyncio.create_task(self._broken.wait())}, return_when="FIRST_COMPLETED")
-            return  # without an answer: the connection is closed
+            if not hanging.done():
+                broken = [(b"content-type", b"application/json"), (b"content-length", b"100")]
+                await send({"type": "http.response.start", "status": 200, "headers": broken})
+                await send({"type": "http.response.body", "body": b"{", "more_body": True})
+            return  # within an answer: the connection is closed
         reply = answer if isinstance(answer, Reply) else self._result(answer, message)
         await send({"type": "http.response.start", "status": reply.status, "headers": _pairs(reply.headers)})
         for chunk in reply.chunks:

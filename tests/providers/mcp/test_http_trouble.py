@@ -111,6 +111,37 @@ async def test_a_forgotten_session_is_opened_again_once_and_unseen_for_all_concu
             assert server.opened == 3
 
 
+async def test_a_server_that_calls_a_forgotten_session_a_bad_request_gets_a_new_one_too() -> None:
+    server = Scripted(era="legacy")
+    good = server.answers["tools/call"]
+
+    def once(_message: Any) -> Any:
+        server.answers["tools/call"] = good
+        return error(-32000, "Bad Request: No valid session ID provided", 400)
+
+    server.answers["tools/call"] = once
+    with served(server) as url:
+        async with connected_http(url, era="legacy") as up:
+            assert await up.call("echo") == OK
+    assert server.opened == 2
+
+
+@ERAS
+async def test_a_server_without_the_method_for_health_is_healthy_and_one_that_refuses_us_is_not(era: str) -> None:
+    server = Scripted(era=era)
+    with served(server) as url:
+        async with connected_http(url, era=era) as up:
+            method = "server/discover" if era == "modern" else "ping"
+            server.answers[method] = error(-32601, "what?", 404)
+            if era == "modern":
+                await up.provider.health()
+            server.answers[method] = error(-32601, "what?", 200)
+            await up.provider.health()
+            server.answers[method] = Reply(401, b"")
+            with pytest.raises(ProviderError, match="refused our credentials"):
+                await up.provider.health()
+
+
 async def test_a_server_that_is_not_ready_is_asked_a_second_time() -> None:
     server = Scripted(era="legacy")
     good = server.answers["tools/call"]
@@ -141,7 +172,11 @@ async def test_dying_in_the_middle_of_a_call_says_that_the_outcome_is_unknown_un
     assert wrote.suggestion == "Check before you call it again."
     assert isinstance(read, Unreachable)
     assert "unknown" not in read.message
-    assert server.methods().count("tools/call") == (3 if era == "legacy" else 2)
+    assert [message["params"]["name"] for _, _, message in server.seen if message.get("method") == "tools/call"] == [
+        "echo",
+        "read",
+        "read",
+    ], "only what may be repeated is tried a second time"
 
 
 @ERAS

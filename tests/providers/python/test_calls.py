@@ -97,6 +97,17 @@ async def test_what_a_function_returns_becomes_content(value: object, expected: 
         assert await call("give") == expected
 
 
+async def test_an_async_function_behind_a_plain_wrapper_is_awaited() -> None:
+    async def inner() -> str:
+        return "awaited"
+
+    def wrapper() -> Any:
+        return inner()
+
+    async with offered(wrapper) as call:
+        assert await call("wrapper") == ToolResult.of_text("awaited")
+
+
 @pytest.mark.parametrize("value", [object(), toolyard.Image(b"?"), {1, object()}])
 async def test_what_cannot_be_written_is_a_clear_error(value: object) -> None:
     def give() -> Any:

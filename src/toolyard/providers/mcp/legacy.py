@@ -91,7 +91,8 @@ class LegacyHttp:
         try:
             return await self._once(session, method, params, meta, progress)
         except LinkLost as lost:
-            if lost.sent and not repeatable:
+            broke_off = isinstance(lost.__cause__, EgressError)
+            if lost.sent and not (repeatable and broke_off):
                 raise
         return await self._once(await self._renew(session), method, params, meta, progress)
 
@@ -133,7 +134,7 @@ class LegacyHttp:
             self._courtesy(session, wire.notification("notifications/cancelled", gone))
             raise
         except RpcFault as fault:
-            if fault.status == 404 and "Mcp-Session-Id" in session:
+            if "Mcp-Session-Id" in session and _forgot_session(fault):
                 raise SessionLost("The MCP server no longer knows our session.") from fault
             raise
         return exchange.result_of(answer.message)
@@ -234,6 +235,11 @@ class LegacyHttp:
             pause = 1.0 if asyncio.get_running_loop().time() - began > 30 else min(pause * 2, 60.0)
             await asyncio.sleep(pause)
             self._notify()
+
+
+def _forgot_session(fault: RpcFault) -> bool:
+    """404 is the specification's answer; servers made from the TypeScript SDK's examples say 400 and -32000."""
+    return fault.status == 404 or (fault.status == 400 and fault.code == -32000 and "session" in fault.message.lower())
 
 
 def _nothing() -> None:

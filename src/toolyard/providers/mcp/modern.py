@@ -10,7 +10,7 @@ from typing import Literal
 import structlog
 
 from toolyard.core.call import ProgressSink
-from toolyard.core.errors import ToolyardError
+from toolyard.core.errors import EgressError, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.egress import Egress
 from toolyard.providers.mcp import exchange, wire
@@ -67,14 +67,19 @@ class ModernHttp:
         def on_message(message: Message) -> None:
             hear(message, request_id=request_id, progress=progress, changed=_nothing)
 
-        answer = await exchange.post(
-            self._egress,
-            self._url,
-            {**prepared, **headers} if headers else prepared,
-            wire.request(request_id, method, params, meta, modern=True),
-            request_id=request_id,
-            on_message=on_message,
-        )
+        sent_headers = {**prepared, **headers} if headers else prepared
+        body = wire.request(request_id, method, params, meta, modern=True)
+        try:
+            answer = await exchange.post(
+                self._egress, self._url, sent_headers, body, request_id=request_id, on_message=on_message
+            )
+        except LinkLost as lost:
+            if not (repeatable and lost.sent and isinstance(lost.__cause__, EgressError)):
+                raise
+            # Most likely a kept connection that the server closed just then: a new one is worth a try.
+            answer = await exchange.post(
+                self._egress, self._url, sent_headers, body, request_id=request_id, on_message=on_message
+            )
         return exchange.result_of(answer.message)
 
     def listen(self, notify: Callable[[], None], *, announced: bool) -> None:

@@ -142,7 +142,11 @@ class McpProvider(ABC):
             ProviderError: the server does not answer.
         """
         link = self._linked()
-        await link.request("server/discover" if link.era == "modern" else "ping", {})
+        try:
+            await link.request("server/discover" if link.era == "modern" else "ping", {})
+        except RpcFault as fault:
+            if not fault.code:
+                raise  # an HTTP refusal; a JSON-RPC error, even to ping, is an answer
 
     def on_change(self, notify: Callable[[], None]) -> None:
         self._notify = notify

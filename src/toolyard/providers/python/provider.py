@@ -106,6 +106,8 @@ class PythonProvider:
                 value = await prepared.function(**keywords)
             else:
                 value = await self._threads.run(partial(prepared.function, **keywords))
+                if inspect.isawaitable(value):  # an async function behind a plain wrapper
+                    value = await value
         except asyncio.CancelledError:
             context.cancelled.set()
             raise
