@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.faces.console.browser import Tabs
 from tests.faces.console.test_writes import DOCUMENT
 from tests.faces.console.tools import Hostile, Shop
 from tests.requirements import requirement
-from toolyard.app import App
+from toolyard.app import App, Settings
 from toolyard.core.call import CallRequest, Origin
 from toolyard.core.principal import LOCAL_OPERATOR
 from toolyard.core.record import CallFilter
+from toolyard.faces.asgi import build
+from toolyard.serving import listening_socket, serving
 
 pytestmark = pytest.mark.browser
 
@@ -56,7 +59,7 @@ async def test_a_nested_call_is_filled_in_made_and_seen_live_by_somebody_else(ta
     await page.get_by_label("tags 2").fill("dog")
     await page.get_by_label("size").select_option("large")
     await page.get_by_label("By phone").check()
-    await page.get_by_label("phone", exact=False).last.fill("12 34")
+    await page.locator("input[name$='/phone']").fill("12 34")
     await page.get_by_role("button", name="Call", exact=True).click()
     await expect(page.locator("#outcome")).to_contain_text("Complete")
     await expect(page.locator("#outcome pre")).to_contain_text('"phone": "12 34"')
@@ -180,3 +183,19 @@ async def test_the_console_works_without_script(tabs: Tabs) -> None:
     await page.get_by_label("size").select_option("small")
     await page.get_by_role("button", name="Call", exact=True).click()
     await expect(page.locator("#outcome")).to_contain_text("Complete")
+
+
+async def test_a_page_finds_its_way_back_after_the_server_was_restarted(tmp_path: Path, browser: Browser) -> None:
+    settings = Settings(data_dir=tmp_path / "yard", demo=True)
+    with listening_socket("127.0.0.1", 0) as socket:
+        port = socket.getsockname()[1]
+        tabs = Tabs(browser, f"http://127.0.0.1:{port}", forgiving="net::ERR")
+        async with App.running(settings) as app, serving(build(app), socket):
+            page = await tabs.open("/calls")
+            await expect(page.get_by_text("No calls yet")).to_be_visible()
+            app.bus.close()
+    with listening_socket("127.0.0.1", port) as socket:
+        async with App.running(settings) as app, serving(build(app), socket):
+            outcome = await app.calls.invoke(CallRequest("nobody:home", {}, LOCAL_OPERATOR, Origin.CLI))
+            await expect(page.locator(f"#{outcome.call_id}")).to_be_visible()
+            await tabs.close()

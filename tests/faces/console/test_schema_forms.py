@@ -121,7 +121,7 @@ def fitting(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
 
 def _values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:  # noqa: PLR0911
     if "oneOf" in schema or "anyOf" in schema:
-        return st.one_of([_values_of(option) for option in schema.get("oneOf", schema.get("anyOf"))])
+        return st.one_of([_values_of(option) for option in schema.get("oneOf") or schema["anyOf"]])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     match schema.get("type"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -12,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from toolyard.core.call import CallState, Origin
 from toolyard.core.clock import SystemClock
 from toolyard.core.errors import BadInput, NotFound
+from toolyard.core.principal import Scope
 from toolyard.core.record import CallFilter, CallRecord
 from toolyard.faces.console.live import follow
 from toolyard.faces.console.pages.tryit import result_context
@@ -128,8 +128,8 @@ async def cancel(visit: Visit) -> Response:
         await visit.app.calls.wait(call_id, 2.0)
     if visit.by_htmx and visit.posted.get("from") == "try":
         ended = await visit.app.calls.wait(call_id, 0.01)
-        return visit.page("parts/outcome.html", result=await result_context(visit, call_id, ended), may_read=True)
-    await asyncio.sleep(0)
+        may_read = visit.principal.may(Scope.READ)
+        return visit.page("parts/outcome.html", result=await result_context(visit, call_id, ended), may_read=may_read)
     return visit.go(f"/calls/{path_part(call_id)}")
 
 

@@ -107,17 +107,20 @@ async def outcome(visit: Visit) -> Response:
     """Asked by the page while a call runs: answers when it ends, or after a while that it still runs."""
     call_id = visit.part("call")
     ended = await visit.app.calls.wait(call_id, _WAIT_AGAIN)
-    return visit.page("parts/outcome.html", result=await result_context(visit, call_id, ended), may_read=True)
+    return visit.page(
+        "parts/outcome.html",
+        result=await result_context(visit, call_id, ended),
+        may_read=visit.principal.may(Scope.READ),
+    )
 
 
 async def result_context(visit: Visit, call_id: str, ended: CallOutcome | None) -> dict[str, Any]:
     """What the outcome's template draws."""
-    record: CallRecord | None = None
-    if ended is not None:
-        try:
-            record = await visit.app.calls.get(call_id)
-        except NotFound:
-            record = None
+    record: CallRecord | None
+    try:
+        record = await visit.app.calls.get(call_id)
+    except NotFound:
+        record = None  # a call that only reads is written down when it has ended
     return {"call_id": call_id, "outcome": ended, "record": record, "images": images_of(ended)}
 
 
