@@ -137,6 +137,16 @@ async def test_redirects_of_get_are_followed_and_credentials_stay_behind_at_anot
             assert [elsewhere.last.header(name) for name in ("Authorization", "X-Api-Key", "Cookie")] == [None] * 3
 
 
+async def test_a_signed_address_goes_out_as_the_redirect_gave_it(egress: Egress) -> None:
+    async def redirect(request: Recorded, writer: asyncio.StreamWriter) -> None:
+        target = "/%2e/b?sig=a%2Fb%3D&x=%20"
+        writer.write(plain(302, b"", headers={"Location": target}) if request.target == "/" else plain())
+
+    async with recording(redirect) as server:
+        await egress.request("GET", server.url)
+        assert server.last.target == "/%2e/b?sig=a%2Fb%3D&x=%20"
+
+
 async def test_a_redirected_post_is_handed_back(egress: Egress) -> None:
     async with recording(answering(302, b"", headers={"Location": "/x"})) as server:
         answer = await egress.request("POST", server.url, body=b"{}")

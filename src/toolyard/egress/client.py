@@ -102,7 +102,8 @@ class Egress:
                         content, cut_by = await _read(answer, max_bytes, keep_partial=keep_partial)
                         return Response(answer.status, answer.headers, content, url, cut_by)
                 headers = headers_for(headers.items() if isinstance(headers, Mapping) else headers, url, target)
-                url, encoded = target, False
+                # A signed address must go out as it was given; one with raw spaces or umlauts has to be quoted.
+                url, encoded = target, target.isascii() and " " not in target
         except TimeoutError as error:
             raise _timeout(error, url, time_limit) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:

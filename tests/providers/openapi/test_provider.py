@@ -151,6 +151,11 @@ PNG = b"\x89PNG\r\n\x1a\n"
             [{"type": "resource", "resource": {"uri": "attachment:x", "mimeType": "application/zip", "blob": "AAE="}}],
             None,
         ),
+        (
+            plain(303, b"<a>see other</a>", "text/html", {"Location": "/x/1"}),
+            [{"type": "text", "text": '{"status":303,"location":"/x/1"}'}],
+            {"status": 303, "location": "/x/1"},
+        ),
         (plain(204, b"", None), [{"type": "text", "text": '{"status":204}'}], {"status": 204}),
         (
             plain(201, b"", None, {"Location": "/x/1"}),
@@ -172,7 +177,7 @@ async def test_answers_are_read_by_their_own_content_type(
         writer.write(answer)
 
     async with recording(serve) as server:
-        result = await call(egress, server.url)
+        result = await call(egress, server.url, "post")
     assert (list(result.content), result.structured, result.is_error) == (content, structured, False)
 
 

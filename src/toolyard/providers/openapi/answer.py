@@ -39,7 +39,7 @@ def result_of(answer: Response) -> ToolResult:
 
 
 def _content(answer: Response) -> ToolResult:
-    if not answer.body:
+    if not answer.body or 300 <= answer.status < 400:
         return ToolResult.of_value(_nothing(answer))
     content_type = answer.headers.get("Content-Type", "")
     media_type = bare(content_type)

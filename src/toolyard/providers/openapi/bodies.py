@@ -181,14 +181,15 @@ class Bodies:
         refs |= inner
         required = texts(as_list(converted.get("required")))
         declared, where = as_object(node.get("properties")), found.place.child("properties")
-        return tuple(
-            Input(
-                self._field(name, declared.get(name), where.child(name), kind, as_object(encodings.get(name))),
-                schema if isinstance(schema, dict) else {},
-                name in required,
-            )
-            for name, schema in properties.items()
-        )
+        inputs: list[Input] = []
+        for name, schema in properties.items():
+            encoding = as_object(encodings.get(name))
+            argument = self._field(name, declared.get(name), where.child(name), kind, encoding)
+            asked = schema if isinstance(schema, dict) else {}
+            if argument.raw == "bytes" and asked.get("type") == "string" and "description" not in asked:
+                asked = described(asked, _HINTS["bytes"])
+            inputs.append(Input(argument, asked, name in required))
+        return tuple(inputs)
 
     def _field(self, name: str, node: JsonValue, place: Place, kind: BodyKind, encoding: Node) -> Argument:
         if kind == "json":

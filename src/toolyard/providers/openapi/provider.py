@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+import yarl
+
 from toolyard.core.call import ToolResult
 from toolyard.core.errors import AddressRefused, BadInput, CallError, EgressError, ErrorCode, ProviderError
+from toolyard.core.json import JsonObject
 from toolyard.core.names import did_you_mean
 from toolyard.core.tool import Kind, Tool
 from toolyard.egress import Egress, Response, without_secrets
@@ -80,7 +83,7 @@ class OpenApiProvider:
         operation = self._operation(invocation.tool.name)
         server = self._server_of(operation)
         key = invocation.idempotency_key or invocation.call_id
-        request = build_request(operation, invocation.arguments, idempotency_key=key)
+        request = _built(operation, invocation.arguments, key)
         url = server + request.target
         headers = self._with_credentials(request, url)
         deadline = asyncio.get_running_loop().time() + invocation.time_limit
@@ -136,7 +139,7 @@ class OpenApiProvider:
                 f"It is not known where {self.id} is: its document names no usable server.",
                 suggestion="An operator has to set the provider's base URL.",
             )
-        return url.rstrip("/")
+        return _sendable(url)
 
     def _with_credentials(self, request: Request, url: str) -> list[tuple[str, str]]:
         if not self._headers or _origin(url) not in self._trusted:
@@ -159,6 +162,15 @@ class OpenApiProvider:
             raise CallError(ErrorCode.DENIED, "This address is not allowed.") from error
         except EgressError as error:
             raise _lost(error, request.method) from error
+
+
+def _built(operation: Operation, arguments: JsonObject, idempotency_key: str) -> Request:
+    try:
+        return build_request(operation, arguments, idempotency_key=idempotency_key)
+    except ValueError as error:
+        raise CallError(
+            ErrorCode.INVALID_ARGUMENTS, "The arguments hold text that is no valid Unicode and cannot be sent."
+        ) from error
 
 
 def _lost(error: EgressError, method: str) -> CallError:
@@ -195,6 +207,12 @@ def checked_base_url(base_url: str) -> str:
             suggestion="Give http:// or https://, a host and a path, without query: https://api.example.com/v1.",
         )
     return base_url.rstrip("/")
+
+
+@lru_cache(maxsize=1024)
+def _sendable(url: str) -> str:
+    """A server's address as it goes on the wire: what follows is percent-encoded, so this has to be too."""
+    return (url if url.isascii() and " " not in url else str(yarl.URL(url))).rstrip("/")
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ import gc
 import os
 import resource
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
@@ -56,7 +57,8 @@ class _Parent:
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    with suppress(ValueError, OSError):  # not every system can limit it
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     os.nice(5)
     gc.disable()  # the process ends with its one document: collecting would only cost time
     parent = _Parent(sys.stdin.buffer, sys.stdout.buffer)
