@@ -106,9 +106,9 @@ async def test_the_sdk_client_is_served_over_stdio(tmp_path: Path, mode: str) ->
 
 async def test_the_face_is_mounted_at_mcp(yard: Yard) -> None:
     bound = listening_socket("127.0.0.1", 0)
-    async with serving(asgi.build(yard.app), bound):
-        async with connected(f"http://127.0.0.1:{bound.getsockname()[1]}/mcp/default", "auto") as client:
-            assert (await client.call_tool("kit_echo_action", {"text": "hi"})).structured_content == {"text": "hi"}
+    url = f"http://127.0.0.1:{bound.getsockname()[1]}/mcp/default"
+    async with serving(asgi.build(yard.app), bound), connected(url, "auto") as client:
+        assert (await client.call_tool("kit_echo_action", {"text": "hi"})).structured_content == {"text": "hi"}
 
 
 async def test_both_eras_see_the_same_definitions(yard: Yard, url: str) -> None:
@@ -142,7 +142,7 @@ async def test_a_legacy_sdk_client_hears_of_a_change(yard: Yard, url: str, monke
         if "list_changed" in str(getattr(message, "method", "")):
             heard.set()
 
-    async with connected(url, "legacy", message_handler=on_message) as client:
+    async with connected(url, "legacy", message_handler=on_message):
         async with asyncio.timeout(10):
             await following.wait()
             await yard.app.set_tool_settings("kit:fail", ToolSettings(enabled=False))

@@ -39,6 +39,7 @@ REFRESH_EVERY = 2.0
 _COMMIT_LAG = 5.0
 """Seconds that a transaction of another node may be open before its row can be read."""
 _LONGEST_CLIENT_NAME = 64
+_REMEMBERED = 1024
 
 
 class Capability(IntFlag):
@@ -89,6 +90,7 @@ class Sessions:
         self._store = store
         self._clock = clock or SystemClock()
         self._key: bytes | None = None
+        self._recent: dict[bytes, Session] = {}
         self._ended: dict[str, float] = {}
         self._read_until = 0.0
         self._read_at = 0.0
@@ -118,7 +120,7 @@ class Sessions:
         key = self._key or await self._load()
         if self._clock.monotonic() - self._read_at > REFRESH_EVERY and self._refreshing is None:
             self._refreshing = asyncio.ensure_future(self._refresh())
-        session = _opened(session_id, key)
+        session = self._opened(session_id, key)
         if (
             session is None
             or session.server != server
@@ -129,6 +131,17 @@ class Sessions:
             raise RpcError(
                 INVALID_REQUEST, "There is no such session (any more). Begin a new one with initialize.", status=404
             )
+        return session
+
+    def _opened(self, session_id: bytes, key: bytes) -> Session | None:
+        """The session in an id. The last few are remembered, only to save the arithmetic."""
+        session = self._recent.get(session_id)
+        if session is None:
+            session = _opened(session_id, key)
+            if session is not None:
+                if len(self._recent) >= _REMEMBERED:
+                    self._recent.clear()
+                self._recent[session_id] = session
         return session
 
     async def end(self, session_id: bytes, session: Session) -> None:
