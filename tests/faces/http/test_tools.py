@@ -12,7 +12,8 @@ from tests.faces.http.conftest import Clients
 from tests.faces.http.tools import YardTools
 from tests.requirements import requirement
 from toolyard.app import App
-from toolyard.core.principal import Scope
+from toolyard.core.call import CallRequest, Origin
+from toolyard.core.principal import LOCAL_OPERATOR, Scope
 
 ODD = "yard:odd/name with ünïcode/call"
 ODD_PATH = "/v1/tools/yard%3Aodd%2Fname%20with%20%C3%BCn%C3%AFcode%2Fcall"
@@ -279,6 +280,33 @@ async def test_a_running_call_is_cancelled_and_its_provider_told(local: httpx2.A
     again = await local.post(f"{answer.headers['location']}/cancel")
     assert again.json()["cancelled"] is False
     assert (await local.post("/v1/calls/call_nosuch/cancel")).status_code == 404
+
+
+async def test_a_reading_call_of_another_face_is_cancelled_too(
+    local: httpx2.AsyncClient, app: App, tools: YardTools
+) -> None:
+    request = CallRequest("yard:slow-read", {"text": "x"}, LOCAL_OPERATOR, Origin.MCP)
+    calling = asyncio.create_task(app.calls.invoke(request))
+    async with asyncio.timeout(5):
+        await tools.begun.wait()
+        cancelled = await local.post(f"/v1/calls/{request.call_id}/cancel")
+        outcome = await calling
+    assert cancelled.json() == {"id": request.call_id, "cancelled": True}
+    assert outcome.failure is not None
+    assert outcome.failure.code == "cancelled"
+
+
+async def test_somebody_elses_call_is_cancelled_by_those_who_manage_only(
+    local: httpx2.AsyncClient, clients: Clients, tools: YardTools
+) -> None:
+    other, manager = await clients.with_scopes(Scope.CALL), await clients.with_scopes(Scope.MANAGE)
+    started = await local.post("/v1/tools/yard:slow/call?wait=0", json={"arguments": {"text": "x"}})
+    cancel = f"{started.headers['location']}/cancel"
+    async with asyncio.timeout(5):
+        await tools.begun.wait()
+        assert (await other.post(cancel)).status_code == 404
+        assert (await manager.post(cancel)).json()["cancelled"] is True
+        await tools.cancelled.wait()
 
 
 @pytest.mark.parametrize("wait", ["-1", "301", "soon", "nan"])

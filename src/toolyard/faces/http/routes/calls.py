@@ -98,10 +98,16 @@ async def get_result(yard: Yard, principal: Who, call_id: str) -> Response:
 @router.post("/calls/{call_id}/cancel", **needs(Scope.CALL, Scope.MANAGE))
 async def cancel_call(yard: Yard, principal: Who, call_id: str) -> Cancelled:
     """Cancel a running call; the provider is told. Somebody else's call needs the scope `manage`."""
-    if await yard.calls.cancel(call_id, principal):
-        return Cancelled(id=call_id, cancelled=True)
-    await _visible(yard, principal, call_id)
-    return Cancelled(id=call_id, cancelled=False)
+    try:
+        record = await yard.calls.get(call_id)
+    except NotFound:  # a call that only reads is on record when it has ended
+        if await yard.calls.cancel(call_id, principal):
+            return Cancelled(id=call_id, cancelled=True)
+        raise
+    if not principal.may(Scope.MANAGE):
+        _check_visible(record, principal)
+    running = not record.state.is_final and await yard.calls.cancel(call_id, principal)
+    return Cancelled(id=call_id, cancelled=running)
 
 
 def _filter(query: CallsQuery, principal: Principal) -> CallFilter:
@@ -126,6 +132,10 @@ async def _visible(yard: Yard, principal: Principal, call_id: str) -> CallRecord
         NotFound: no such call, or one that the caller may not know of.
     """
     record = await yard.calls.get(call_id)
-    if not principal.may(Scope.READ) and record.principal != principal.label:
-        raise NotFound(f"There is no call {call_id[:100]!r}.")
+    _check_visible(record, principal)
     return record
+
+
+def _check_visible(record: CallRecord, principal: Principal) -> None:
+    if not principal.may(Scope.READ) and record.principal != principal.label:
+        raise NotFound(f"There is no call {record.id!r}.")
