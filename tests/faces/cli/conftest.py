@@ -47,6 +47,15 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def processes_compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """As in an installed package: what one process compiled, the next one finds."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        environment.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def demo_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
     with running_yard(tmp_path_factory.mktemp("demo"), demo=True) as yard:
