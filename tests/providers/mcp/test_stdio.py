@@ -41,7 +41,8 @@ def scripted(*behaviours: str, **options: object) -> McpStdioProvider:
 )
 async def test_the_era_is_found_out_and_calls_work(behaviours: list[str], era: str) -> None:
     seen: list[Progress] = []
-    async with connected(scripted(*behaviours, probe_limit=0.3)) as up:
+    limit = 0.3 if "mute-probe" in behaviours else 10
+    async with connected(scripted(*behaviours, probe_limit=limit)) as up:
         assert up.provider.era == era
         await up.provider.health()
         assert await up.call("echo", {"a": ["ü", None]}) == ToolResult.of_text('{"a": ["ü", null]}')
@@ -49,6 +50,12 @@ async def test_the_era_is_found_out_and_calls_work(behaviours: list[str], era: s
         assert seen == [Progress(1, 2, "half")]
         results = await asyncio.gather(*(up.call("echo", {"n": n}) for n in range(100)))
         assert [json.loads(result.text)["n"] for result in results] == list(range(100))
+
+
+async def test_a_modern_server_that_starts_too_slowly_for_the_probe_is_found_out_all_the_same() -> None:
+    async with connected(scripted("modern", "slow-start", probe_limit=0.5)) as up:
+        assert up.provider.era == "modern"
+        assert (await up.call("echo")).text == "{}"
 
 
 @requirement("provider.verbatim")

@@ -223,11 +223,11 @@ class McpStdioProvider(McpProvider):
             try:
                 found = await self._initialize(link)
             except RpcFault as fault:
-                if fault.code != wire.UNSUPPORTED_VERSION:
-                    raise ProviderError(f"{self._address} refused: {fault.message}") from fault
-                # A slow starter had settled on the modern era before initialize reached it.
+                # Perhaps a modern server that started too slowly for the first question.
                 link.era = "modern"
-                found = await link.request("server/discover", {})
+                found = await self._discover(link)
+                if found is None:
+                    raise ProviderError(f"{self._address} refused: {fault.message}") from fault
         capabilities = found.get("capabilities")
         return capabilities if isinstance(capabilities, dict) else {}
 

@@ -1,7 +1,8 @@
 """A stdio MCP server on the standard library that behaves as it is told: `stdio_server.py [behaviour ...]`.
 
 Behaviours: `legacy` (no discover), `modern` (no initialize), `mute-probe` (never answers discover), `noisy` (prints
-what is no JSON), `deaf` (ignores stdin's end and SIGTERM), `brood` (starts children, one of which leaves the group).
+what is no JSON), `deaf` (ignores stdin's end and SIGTERM), `brood` (starts children, one of which leaves the group),
+`slow-start` (takes a second).
 """
 
 import json
@@ -95,6 +96,8 @@ def brood() -> None:
 
 if "brood" in BEHAVIOURS:
     brood()
+if "slow-start" in BEHAVIOURS:
+    time.sleep(1)
 if "deaf" in BEHAVIOURS:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "noisy" in BEHAVIOURS:
