@@ -235,6 +235,17 @@ async def test_the_same_key_at_the_same_time_runs_once(tmp_path: Path) -> None:
         assert len(y.provider.seen) == 1
 
 
+async def test_a_started_repeat_is_found_under_the_first_calls_id(tmp_path: Path) -> None:
+    behaviour, begun, _ = blocking()
+    async with yard(tmp_path, behaviour) as y, asyncio.timeout(5):
+        first = y.calls.start(request("pets:write", {"text": "a"}, idempotency_key="k"))
+        await begun.wait()
+        again = y.calls.start(request("pets:write", {"text": "a"}, idempotency_key="k"))
+        assert await y.calls.wait(again, 0.05) is None
+        assert y.calls.id_on_record(again) == first
+        await y.calls.cancel(first, LOCAL_OPERATOR)
+
+
 async def test_a_refused_call_does_not_use_up_its_idempotency_key(tmp_path: Path) -> None:
     async with yard(tmp_path) as y:
         await y.call("pets:write", {"txt": "a"}, idempotency_key="k")

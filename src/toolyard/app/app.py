@@ -27,6 +27,7 @@ from toolyard.identity.exposure import check_exposure
 from toolyard.identity.gate import Gate
 from toolyard.identity.keys import Keys
 from toolyard.identity.operators import Operators
+from toolyard.logs import log_safely
 from toolyard.manifest import (
     Manifest,
     OpenApiConfig,
@@ -60,6 +61,7 @@ class App:
             BadInput: the settings would leave this node open to others.
         """
         check_exposure(settings)
+        log_safely()
         self.settings = _with_manifest(settings, manifest or Manifest())
         self.manifest = manifest or Manifest()
         self.clock = SystemClock()

@@ -27,12 +27,14 @@ class Providers(Protocol):
 class Running:
     """One call in flight on this node."""
 
-    __slots__ = ("cancelled", "principal", "task", "waiting")
+    __slots__ = ("cancelled", "principal", "repeats", "task", "waiting")
 
     def __init__(self, principal: str) -> None:
         self.principal = principal
         self.task: asyncio.Task[object] | None = None
         self.cancelled = False
+        self.repeats: str | None = None
+        """The earlier call whose answer this one gives again."""
         self.waiting: list[asyncio.Future[CallOutcome]] = []
 
     def cancel(self) -> None:

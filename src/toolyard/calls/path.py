@@ -21,7 +21,7 @@ from toolyard.calls.validate import ArgumentValidator, encode
 from toolyard.catalog import Catalog, Entry, Server
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, ToolResult
 from toolyard.core.clock import Clock, SystemClock
-from toolyard.core.errors import CallError, Conflict, ErrorCode, ToolyardError
+from toolyard.core.errors import CallError, Conflict, ErrorCode
 from toolyard.core.principal import Principal, Scope
 from toolyard.core.record import CallEvent
 from toolyard.core.tool import ActionClass, Tool
@@ -73,7 +73,7 @@ class Calls(Audit):
         running = self._running.setdefault(request.call_id, Running(request.principal.label))
         try:
             outcome = await self._travel(request, running)
-        except (asyncio.CancelledError, ToolyardError) as error:
+        except BaseException as error:
             self._release(request.call_id, running, error)
             raise
         self._release(request.call_id, running, outcome)
@@ -110,12 +110,11 @@ class Calls(Audit):
             or request.idempotency_key is not None
             or request.recorded_first
         )
-        if begun:
-            earlier = await self._recorder.begin(opening, started)
-            if earlier is not None:
-                return await self._repeat(earlier.id, entry)
-        self._tell(request, CallState.PROCESSING, None, None)
         try:
+            if begun and (earlier := await self._recorder.begin(opening, started)) is not None:
+                running.repeats = earlier.id
+                return await self._repeat(earlier.id, entry)
+            self._tell(request, CallState.PROCESSING, None, None)
             result = await execute(self._providers, request, entry, running)
         except CallError as error:
             failure = CallFailure.of(error)
@@ -178,6 +177,11 @@ class Calls(Audit):
             if future in running.waiting:
                 running.waiting.remove(future)
 
+    def id_on_record(self, call_id: str) -> str:
+        """The id under which a started call is found: an earlier call's, where its idempotency key was used before."""
+        running = self._running.get(call_id)
+        return running.repeats if running is not None and running.repeats else call_id
+
     async def _recorded(self, call_id: str) -> CallOutcome | None:
         record = await self.get(call_id)
         if not record.state.is_final:
@@ -226,7 +230,8 @@ class Calls(Audit):
 
     def _forget(self, task: asyncio.Task[CallOutcome]) -> None:
         self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, Conflict):
             _log.error("a background call could not be recorded", call=task.get_name(), error=str(error))
 
     def _tell(

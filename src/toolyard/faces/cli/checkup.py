@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolyard.core.errors import ManifestError, ToolyardError
 from toolyard.core.json import JsonValue
-from toolyard.faces.cli.logs import log_to_stderr
+from toolyard.logs import log_to_stderr
 from toolyard.faces.cli.yard import Yard
 from toolyard.manifest import Manifest, ProviderConfig, load
 

@@ -13,7 +13,7 @@ import typer
 
 from toolyard.core.errors import BadInput
 from toolyard.faces.cli.failures import Exit
-from toolyard.faces.cli.logs import log_to_stderr
+from toolyard.logs import log_to_stderr
 from toolyard.faces.cli.options import (
     DEFAULT_DATA_DIR,
     DEFAULT_HOST,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolyard.faces.cli.logs import log_to_stderr
+from toolyard.logs import log_to_stderr
 from toolyard.faces.cli.options import DEFAULT_DATA_DIR, Database, DataDir, ManifestFile
 
 

@@ -88,8 +88,9 @@ async def call_tool(  # noqa: PLR0917 - FastAPI hands parameters over by name
     yard.calls.start(request)
     outcome = await yard.calls.wait(request.call_id, wait)
     if outcome is None:
-        started = CallStarted(id=request.call_id, tool=tool_id, state=CallState.PROCESSING)
-        location = f"/v1/calls/{request.call_id}"
+        call_id = yard.calls.id_on_record(request.call_id)
+        started = CallStarted(id=call_id, tool=tool_id, state=CallState.PROCESSING)
+        location = f"/v1/calls/{call_id}"
         return JSONResponse(started.model_dump(mode="json"), status_code=202, headers={"Location": location})
     failure = outcome.failure
     if failure is not None and outcome.result is None and never_reached_its_tool(failure.code):

@@ -1,4 +1,7 @@
-"""Where this process logs: to stderr, one line per event, so that stdout stays for results and protocols."""
+"""Where this process logs: to stderr, one line per event, so that stdout stays for results and protocols.
+
+Tracebacks are printed without local variables: those hold arguments, results and keys.
+"""
 
 from __future__ import annotations
 
@@ -29,3 +32,11 @@ def log_to_stderr(*, verbose: bool = False, quiet: bool = False) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def log_safely() -> None:
+    """For a program that embeds a yard and has not configured structlog, whose default prints local variables."""
+    import structlog
+
+    if not structlog.is_configured():
+        log_to_stderr()
