@@ -111,6 +111,14 @@ async def test_only_http_addresses_are_used(egress: Egress, url: str) -> None:
     assert not caught.value.sent
 
 
+async def test_a_header_cannot_smuggle_another(egress: Egress) -> None:
+    async with recording() as server:
+        with pytest.raises(EgressError, match="cannot be sent") as caught:
+            await egress.request("POST", server.url, headers={"X-A": "1\r\nX-Evil: hunter2"}, body=b"{}")
+        assert (server.requests, caught.value.sent) == ([], False)
+    assert "hunter2" not in str(caught.value)
+
+
 async def test_a_connection_lost_after_sending_says_that_it_was_sent(egress: Egress) -> None:
     async def hang_up(_: Recorded, writer: asyncio.StreamWriter) -> None:
         writer.close()

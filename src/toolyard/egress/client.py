@@ -203,7 +203,8 @@ async def _read(
     answer: aiohttp.ClientResponse, max_bytes: int, *, keep_partial: bool
 ) -> tuple[bytes, Literal["size", "time"] | None]:
     length = answer.content_length
-    if length is not None and length <= max_bytes and not keep_partial and "Content-Encoding" not in answer.headers:
+    known = length is not None and length <= max_bytes and "Content-Encoding" not in answer.headers
+    if known and (not keep_partial or answer.content.is_eof()):
         return await answer.read(), None
     taken = bytearray()
     try:

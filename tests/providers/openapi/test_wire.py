@@ -124,8 +124,10 @@ def test_header_styles(parameter: dict[str, Any], value: Any, expected: str) -> 
 @requirement("openapi.execute")
 def test_cookies_make_one_header_and_cannot_make_a_second_cookie() -> None:
     cookies = [{"name": name, "in": "cookie", "schema": ANY} for name in ("a", "c", "e")]
-    request = request_of(with_parameters(*cookies), {"a": "1;evil=2", "c": ["x", "y"], "e": 'q",\\% \n'})
-    assert dict(request.headers)["Cookie"] == "a=1%3Bevil=2; c=x; c=y; e=q%22%2C%5C%25%20%0A"
+    flat = {"name": "f", "in": "cookie", "explode": False, "schema": ANY}
+    arguments = {"a": "1;evil=2", "c": ["x", "y"], "e": 'q",\\% \n', "f": ["x,1", "y"]}
+    request = request_of(with_parameters(*cookies, flat), arguments)
+    assert dict(request.headers)["Cookie"] == "a=1%3Bevil=2; c=x; c=y; e=q%22%2C%5C%25%20%0A; f=x%2C1,y"
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", None, [], {}])

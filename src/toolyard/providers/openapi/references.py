@@ -9,7 +9,7 @@ from toolyard.core.errors import DocumentError
 from toolyard.core.json import JsonValue
 from toolyard.providers.openapi.files import MOST_BYTES, MOST_FILES, Files
 from toolyard.providers.openapi.loading import parse
-from toolyard.providers.openapi.nodes import ROOT, Node, Place, as_object
+from toolyard.providers.openapi.nodes import Node, Place, as_object
 from toolyard.providers.openapi.report import Findings
 
 LONGEST_CHAIN = 64
@@ -112,6 +112,3 @@ def _child(node: JsonValue, step: str) -> _Child | None:
     if isinstance(node, list) and key.isdecimal() and int(key) < len(node):
         return _Child(node[int(key)])
     return None
-
-
-__all__ = ["ROOT", "Document", "Found"]

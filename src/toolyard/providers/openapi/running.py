@@ -126,7 +126,7 @@ async def _in_thread(job: Job, egress: Egress, on_progress: ProgressSink | None)
 
 async def _in_process(job: Job, egress: Egress, on_progress: ProgressSink | None) -> Imported:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "toolyard.providers.openapi.worker",
+        sys.executable, "-P", "-m", "toolyard.providers.openapi.worker",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

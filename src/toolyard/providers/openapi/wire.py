@@ -154,8 +154,9 @@ def in_cookie(argument: Argument, value: JsonValue) -> list[tuple[str, str]]:
         return [(argument.name, encode_cookie(text)) for text in items_of(value)]
     if value is None or (isinstance(value, Mapping | list) and not value):
         return []
-    text = dumps(value).decode() if argument.media_type else _flat(value, _as_it_is, between=",", pair=",")
-    return [(argument.name, encode_cookie(text))]
+    if argument.media_type:
+        return [(argument.name, encode_cookie(dumps(value).decode()))]
+    return [(argument.name, _flat(value, encode_cookie, between=",", pair=","))]
 
 
 _COOKIE_SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in ';,"\\%')
