@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,15 +24,28 @@ class Yard:
     wire: Wire
 
 
-@pytest.fixture
-async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Yard]:
     """Demo mode: whoever is on this machine may call."""
-    async with App.running(Settings(data_dir=tmp_path, demo=True)) as app:
+    async with App.running(Settings(data_dir=folder, demo=True)) as app:
         provider = Scripted("kit")
         slow = fill(provider)
         await app.supervisor.add_and_start(provider)
         edge = build(app)
         yield Yard(app, provider, slow, edge, Wire(edge))
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+    async with running(tmp_path) as yard:
+        yield yard
+
+
+@pytest.fixture(scope="module")
+async def shared_yard(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Yard]:
+    """For tests that change nothing."""
+    async with running(tmp_path_factory.mktemp("yard")) as yard:
+        yield yard
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faces.mcp.conftest import Yard
-from tests.faces.mcp.yard import MODERN, Wire, modern
+from tests.faces.mcp.yard import MODERN, Wire, legacy_headers, modern
 from tests.requirements import requirement
 from toolyard.catalog import ToolSettings
 from toolyard.core.call import CallState, Progress, ToolResult
@@ -358,3 +358,15 @@ async def test_discovery_says_what_is_served(wire: Wire) -> None:
         "cacheScope": "private",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "toolyard", "title": "Toolyard", "version": "0.1.0"}},
     }
+
+
+@pytest.mark.parametrize(("depth", "refused"), [(100, False), (900, True)])
+async def test_deeply_nested_arguments_are_answered_readably(yard: Yard, depth: int, refused: bool) -> None:
+    yard.slow.release.set()
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"kit_slow_action","arguments":%b}}' % (
+        b'{"a":' * depth + b'"x"' + b"}" * depth
+    )
+    session = await yard.wire.initialize()
+    answer = await yard.wire.send(headers=legacy_headers(session.id), body=body)
+    assert (answer.status, answer.json["id"]) == (200, 1)
+    assert answer.json["result"]["isError"] is refused

@@ -149,3 +149,12 @@ async def test_a_face_that_stops_ends_its_streams_with_a_last_word(yard: Yard) -
         answer = await request.done()
     last = answer.frames[-1]
     assert (last["id"], last["result"]["_meta"][SUBSCRIPTION]) == ("sub-1", "sub-1")
+
+
+async def test_a_server_that_stops_may_cancel_a_stream_and_it_ends_in_order(yard: Yard) -> None:
+    modern, legacy = await listen(yard.wire), await follow(await yard.wire.initialize())
+    for request in (modern, legacy):
+        request.task.cancel()
+        await request.done()
+    assert modern.answer.frames[-1]["id"] == "sub-1"
+    assert yard.edge.face.changes.open_streams == 0

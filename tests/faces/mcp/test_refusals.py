@@ -14,6 +14,12 @@ from toolyard.app import App, Settings
 from toolyard.core.principal import Scope
 from toolyard.faces.mcp import build
 
+
+@pytest.fixture
+def wire(shared_yard: Yard) -> Wire:
+    return shared_yard.wire
+
+
 JSON = {"Content-Type": "application/json", "Accept": BOTH}
 
 

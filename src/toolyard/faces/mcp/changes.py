@@ -44,7 +44,11 @@ class Subscription:
         return self
 
     async def __anext__(self) -> None:
-        await self._changed.wait()
+        try:
+            await self._changed.wait()
+        except asyncio.CancelledError:
+            # Only a server that stops cancels a standing stream: end it with its last word, not with a traceback.
+            raise StopAsyncIteration from None
         self._changed.clear()
         if self._closed:
             raise StopAsyncIteration

@@ -141,8 +141,8 @@ class Edge:
             await exchange.finish(status, None if running.cancelled else frame, extra, request_id)
         finally:
             exchange.close()
-            if mark is not None:
-                self.face.running.pop(mark, None)
+            if mark is not None and self.face.running.get(mark) is running:
+                del self.face.running[mark]
 
     async def _context(
         self, message: Mapping[str, Any], request_id: RequestId, caller: _Caller, running: Running
