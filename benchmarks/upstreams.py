@@ -160,7 +160,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     serve = (
-        "import socket, uvicorn; from benchmarks.upstreams import upstream; s = socket.socket(proto=socket.IPPROTO_TCP);"
+        "import socket, uvicorn; from benchmarks.upstreams import upstream;"
+        "s = socket.socket(proto=socket.IPPROTO_TCP);"
         "s.bind(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True);"
         "uvicorn.Server(uvicorn.Config(upstream, log_level='error', lifespan='off')).run(sockets=[s])"
     )

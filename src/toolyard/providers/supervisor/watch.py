@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import structlog
 
@@ -15,35 +15,12 @@ from toolyard.core.errors import CallError, ErrorCode, ProviderError, ToolyardEr
 from toolyard.core.tool import Tool
 from toolyard.providers.base import Provider
 from toolyard.providers.supervisor.listing import shortened, vet
+from toolyard.providers.supervisor.optional import HasEra, HasStartLimit, Skips
 from toolyard.providers.supervisor.policy import RetryPolicy
 from toolyard.providers.supervisor.status import ProviderState, ProviderStatus
 
 START_SECONDS = 10.0
 _log = structlog.stdlib.get_logger("toolyard.providers")
-
-
-@runtime_checkable
-class HasEra(Protocol):
-    """A provider that may say which era of its protocol it speaks."""
-
-    @property
-    def era(self) -> str | None: ...
-
-
-@runtime_checkable
-class Skips(Protocol):
-    """A provider that may say which definitions its last list left out, and why."""
-
-    @property
-    def skipped(self) -> tuple[str, ...]: ...
-
-
-@runtime_checkable
-class HasStartLimit(Protocol):
-    """A provider whose start may take longer than others', such as a command that downloads itself first."""
-
-    @property
-    def start_limit(self) -> float: ...
 
 
 class Reports(Protocol):

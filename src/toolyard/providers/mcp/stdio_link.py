@@ -1,0 +1,175 @@
+"""JSON-RPC over one pair of pipes, of either era."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import structlog
+
+from toolyard.core.call import ProgressSink
+from toolyard.core.json import JsonObject, JsonValue
+from toolyard.providers.mcp import exchange, wire
+from toolyard.providers.mcp.child import Child
+from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
+from toolyard.providers.mcp.link import NO_HEADERS, NO_META, Era, hear
+from toolyard.providers.mcp.wire import Message
+
+_log = structlog.stdlib.get_logger("toolyard.providers.mcp")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    answer: asyncio.Future[Message]
+    progress: ProgressSink | None
+
+
+class StdioLink:
+    """Many requests over one pair of pipes."""
+
+    def __init__(self, provider_id: str) -> None:
+        self._id = provider_id
+        self.era: Era = "modern"
+        self._child: Child | None = None
+        self._ids = count(1)
+        self._waiting: dict[int, _Waiting] = {}
+        self._ended: str | None = None
+        self._notify: Callable[[], None] = _nobody
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None) -> None:
+        """
+        Raises:
+            ProviderError: no process can be made.
+        """
+        self._child = await Child.start(self._id, command, env=env, cwd=cwd, on_line=self._heard, on_end=self._lost)
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child else None
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, JsonValue],
+        *,
+        name: str | None = None,
+        meta: JsonObject = NO_META,
+        headers: Mapping[str, str] = NO_HEADERS,
+        progress: ProgressSink | None = None,
+        repeatable: bool = True,
+    ) -> JsonObject:
+        request_id = next(self._ids)
+        if progress is not None:
+            meta = {**meta, "progressToken": request_id}
+        if self._ended is not None or self._child is None:
+            raise LinkLost(f"The MCP server is gone. {self._ended or ''}".strip(), sent=False)
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), progress)
+        self._waiting[request_id] = waiting
+        try:
+            await self._child.send(wire.request(request_id, method, params, meta, modern=self.era == "modern"))
+            return exchange.result_of(await waiting.answer)
+        except OSError as error:
+            raise LinkLost("The MCP server no longer reads what it is sent.", sent=True) from error
+        except asyncio.CancelledError:
+            gone = {"requestId": request_id, "reason": "the caller gave up"}
+            self._post(wire.notification("notifications/cancelled", gone))
+            raise
+        finally:
+            del self._waiting[request_id]
+
+    async def notify_server(self, method: str) -> None:
+        if self._child is not None:
+            try:
+                await self._child.send(wire.notification(method))
+            except OSError as error:
+                raise LinkLost("The MCP server no longer reads what it is sent.", sent=False) from error
+
+    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
+        self._notify = notify
+        if self._ended is not None:
+            notify()
+        elif self.era == "modern" and announced:
+            self._in_background(self._follow_changes())
+
+    async def close(self) -> None:
+        self._notify = _nobody
+        for task in list(self._background):
+            task.cancel()
+        child, self._child = self._child, None
+        if child is not None:
+            await child.close()
+        self._lost("It was closed.")
+
+    async def _follow_changes(self) -> None:
+        try:
+            await self.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        except RpcFault as fault:
+            _log.debug("provider sends no changes", provider=self._id, reason=fault.message)
+        except (LinkLost, BadAnswer):
+            return  # `_lost` has told the supervisor already
+
+    def _heard(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            message = exchange.parse(line)
+        except BadAnswer:
+            _log.info("stdout holds what is no JSON-RPC", provider=self._id, line=line[:200].decode(errors="replace"))
+            return
+        if "method" not in message:
+            self._answered(message)
+        elif "id" in message:
+            self._post(wire.reply_to(message))
+        else:
+            token = _token(message)
+            waiting = self._waiting.get(token) if token is not None else None
+            hear(message, request_id=token, progress=waiting.progress if waiting else None, changed=self._changed)
+
+    def _answered(self, message: Message) -> None:
+        request_id = message.get("id")
+        waiting = self._waiting.get(request_id) if isinstance(request_id, int) else None
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_result(message)
+
+    def _changed(self) -> None:
+        self._notify()
+
+    def _lost(self, reason: str) -> None:
+        if self._ended is not None:
+            return
+        self._ended = reason
+        for waiting in self._waiting.values():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(LinkLost(f"The MCP server is gone. {reason}", sent=True))
+        self._notify()
+
+    def _post(self, line: bytes) -> None:
+        """Sends what nobody waits for."""
+
+        async def send() -> None:
+            if self._child is not None:
+                try:
+                    await self._child.send(line)
+                except OSError:
+                    return  # `_lost` follows
+
+        if len(self._background) < 100:
+            self._in_background(send())
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _token(message: Message) -> int | None:
+    params = message.get("params")
+    token = params.get("progressToken") if isinstance(params, dict) else None
+    return token if isinstance(token, int) else None
+
+
+def _nobody() -> None:
+    """Until somebody listens."""
