@@ -103,17 +103,17 @@ async def scopes_of(database: str, secret: str) -> frozenset[Scope]:
 
 
 @pytest.mark.usefixtures("nothing_runs")
-def test_a_key_goes_into_the_data_folder_only_where_there_is_one(bare: Command, tmp_path: Path) -> None:
+def test_a_first_key_makes_the_data_folder_and_other_commands_do_not(bare: Command, tmp_path: Path) -> None:
     folder = tmp_path / "data"
 
-    without = bare("keys", "create", "x", "--url", NOWHERE, "--data-dir", str(folder))
-    folder.mkdir()
-    within = bare("keys", "create", "x", "--url", NOWHERE, "--data-dir", str(folder), "--json")
-
-    assert (without.code, folder.joinpath("toolyard.db").exists()) == (5, True)
+    without = bare("keys", "list", "--url", NOWHERE, "--data-dir", str(folder))
+    assert (without.code, folder.exists()) == (5, False)
     assert "no data folder" in without.err
-    assert within.json["key"].startswith("ty_")
-    assert within.err == f"No yard runs at {NOWHERE}; using the database {folder}/toolyard.db.\n"
+
+    first = bare("keys", "create", "x", "--url", NOWHERE, "--data-dir", str(folder), "--json")
+    assert first.json["key"].startswith("ty_")
+    assert first.err == f"No yard runs at {NOWHERE}; using the database {folder}/toolyard.db.\n"
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_database_that_cannot_be_used_is_told(bare: Command, closed_yard: RunningYard, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def create(
         )
         return {**_wire(info), "key": secret}
 
-    made = through(url, database, data_dir, ask, make)
+    made = through(url, database, data_dir, ask, make, first=True)
     if as_json:
         print_json(made)
         return
@@ -138,8 +138,13 @@ def through(
     data_dir: Path,
     remotely: Callable[[Yard], Awaitable[T]],
     directly: Callable[[Store], Awaitable[T]],
+    *,
+    first: bool = False,
 ) -> T:
-    """A database that was named is used; else a running yard; else the data folder's database."""
+    """A database that was named is used; else a running yard; else the data folder's database.
+
+    `first`: make the data folder where there is none, because this may come before the first start.
+    """
     if database is not None:
         _check_folder(database)
         return asyncio.run(_in_database(database, directly))
@@ -151,6 +156,8 @@ def through(
         if url != DEFAULT_URL:
             raise
         location = database_location(None, data_dir)
+        if first:
+            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not data_dir.is_dir():
             raise NoYard(
                 f"{nobody.message} There is no data folder {data_dir} here either.",
