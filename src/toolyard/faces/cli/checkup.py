@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolyard.core.errors import ManifestError, ToolyardError
 from toolyard.core.json import JsonValue
-from toolyard.logs import log_to_stderr
 from toolyard.faces.cli.yard import Yard
+from toolyard.logs import log_to_stderr
 from toolyard.manifest import Manifest, ProviderConfig, load
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import typer
 
 from toolyard.core.errors import BadInput
 from toolyard.faces.cli.failures import Exit
-from toolyard.logs import log_to_stderr
 from toolyard.faces.cli.options import (
     DEFAULT_DATA_DIR,
     DEFAULT_HOST,
@@ -22,6 +21,7 @@ from toolyard.faces.cli.options import (
     DataDir,
     ManifestFile,
 )
+from toolyard.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from toolyard.app import App, Settings

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from toolyard.logs import log_to_stderr
 from toolyard.faces.cli.options import DEFAULT_DATA_DIR, Database, DataDir, ManifestFile
+from toolyard.logs import log_to_stderr
 
 
 def mcp(
