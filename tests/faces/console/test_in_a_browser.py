@@ -16,6 +16,7 @@ from toolyard.app import App, Settings
 from toolyard.core.call import CallRequest, Origin
 from toolyard.core.principal import LOCAL_OPERATOR
 from toolyard.core.record import CallFilter
+from toolyard.core.tool import Tool
 from toolyard.faces.asgi import build
 from toolyard.serving import listening_socket, serving
 
@@ -183,6 +184,28 @@ async def test_the_console_works_without_script(tabs: Tabs) -> None:
     await page.get_by_label("size").select_option("small")
     await page.get_by_role("button", name="Call", exact=True).click()
     await expect(page.locator("#outcome")).to_contain_text("Complete")
+
+
+async def test_a_large_cluster_is_loaded_when_it_is_opened_and_grows_on_demand(tabs: Tabs, app: App) -> None:
+    app.catalog.publish("many", [Tool("many", f"tool{number:03}", "", cluster="Many") for number in range(160)])
+    page = await tabs.open("/tools")
+    many = page.locator("details", has_text="Many")
+    await expect(many.locator("li")).to_have_count(0)
+    await many.locator("summary").click()
+    await expect(many.locator("li")).to_have_count(100)
+    await page.get_by_text("Show 60 more of 60").click()
+    await expect(many.locator("li")).to_have_count(160)
+
+
+async def test_what_somebody_opened_stays_open_while_the_page_changes(tabs: Tabs, app: App) -> None:
+    await app.calls.invoke(CallRequest("shop:till", {}, LOCAL_OPERATOR, Origin.CLI))
+    page = await tabs.open("/")
+    await page.get_by_text("The same as a table").click()
+    stat = page.locator(".stats dd").first
+    await expect(stat).to_have_text("1")
+    await app.calls.invoke(CallRequest("shop:till", {}, LOCAL_OPERATOR, Origin.CLI))
+    await expect(stat).to_have_text("2")
+    assert await page.locator("#chart-table").get_attribute("open") is not None
 
 
 async def test_a_page_finds_its_way_back_after_the_server_was_restarted(tmp_path: Path, browser: Browser) -> None:

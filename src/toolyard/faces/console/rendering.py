@@ -16,7 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from toolyard.core.clock import SystemClock
-from toolyard.faces.console.forms.sources import pretty
+from toolyard.faces.console.forms import Node, harvest
+from toolyard.faces.console.forms.sources import Absent, pretty
 
 HERE = Path(__file__).parent
 _CLOCK = SystemClock()
@@ -39,7 +40,7 @@ def _environment() -> Environment:
     )
     shown: tuple[Callable[..., str], ...]
     shown = (ago, moment, stamp, ms, seconds, size, count, percent, tool_url, path_part, shown_json)
-    environment.filters |= {function.__name__: function for function in (*shown, lines)}  # pyright: ignore[reportUnknownMemberType]
+    environment.filters |= {function.__name__: function for function in (*shown, lines, filled)}  # pyright: ignore[reportUnknownMemberType]
     environment.globals |= {"static": static_url, "link": link, "icon": icon}  # pyright: ignore[reportUnknownMemberType]
     return environment
 
@@ -137,6 +138,11 @@ def shown_json(value: Any) -> str:
         except orjson.JSONDecodeError:
             return value.decode(errors="replace") if isinstance(value, bytes) else value
     return value if isinstance(value, str) else pretty(value)
+
+
+def filled(node: Node) -> bool:
+    """Whether anything in this part of a form would be sent."""
+    return not isinstance(harvest(node).value, Absent)
 
 
 def lines(text: str) -> int:

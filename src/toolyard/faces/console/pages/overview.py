@@ -55,9 +55,11 @@ async def _state(visit: Visit) -> dict[str, Any]:
 
 
 def _first_steps(visit: Visit) -> dict[str, Any]:
-    """A tool that is safe to try: one that reads, of the pet shop where there is one."""
-    entries = [entry for entry in visit.app.catalog.snapshot.entries if entry.callable]
+    """A tool that is safe to try: one of the demo's that reads, and needs no arguments."""
+    snapshot = visit.app.catalog.snapshot
+    entries = [entry for entry in snapshot.entries if entry.callable and entry.tool.kind is not Kind.BUILTIN]
+    entries = [entry for entry in entries if visit.app.is_declared(entry.tool.namespace)] or entries
     reading = [entry for entry in entries if entry.tool.annotations.read_only]
     candidates = [entry for entry in reading if entry.tool.kind is Kind.OPENAPI] or reading or entries
-    required = [entry for entry in candidates if not entry.tool.input_schema.root.get("required")]
-    return {"tool": next(iter(required or candidates), None)}
+    easy = [entry for entry in candidates if not entry.tool.input_schema.root.get("required")]
+    return {"tool": next(iter(easy or candidates), None)}

@@ -33,7 +33,8 @@ async def index(visit: Visit) -> Response:
     def wanted(entry: Entry) -> bool:
         return provider in ("", entry.tool.namespace) and kind in ("", entry.tool.kind.value)
 
-    hits = [hit for hit in await visit.app.catalog.search(words, limit=200, prefixes=True) if wanted(hit.entry)]
+    found = await visit.app.catalog.search(words, limit=200, prefixes=True) if words else []
+    hits = [hit for hit in found if wanted(hit.entry)]
     clusters = [
         (cluster, [entry for entry in cluster.entries if wanted(entry)])
         for cluster in snapshot.clusters()
