@@ -24,7 +24,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--no-first-run",
 ]
-_NPM_CHROMIUM = ("@sparticuz/chromium", "141.0.0")
+_NPM_CHROMIUM = ("@sparticuz/chromium", "153.0.0")
 _PATIENCE = 8_000
 """Milliseconds until an expected element counts as missing."""
 
@@ -94,4 +94,4 @@ class Tabs:
     async def close(self) -> None:
         for context in self._contexts:
             await context.close()
-        assert self.complaints == []
+        assert not self.complaints, self.complaints

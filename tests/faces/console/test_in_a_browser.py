@@ -222,3 +222,15 @@ async def test_a_page_finds_its_way_back_after_the_server_was_restarted(tmp_path
             outcome = await app.calls.invoke(CallRequest("nobody:home", {}, LOCAL_OPERATOR, Origin.CLI))
             await expect(page.locator(f"#{outcome.call_id}")).to_be_visible()
             await tabs.close()
+
+
+async def test_a_tab_complains_about_what_the_policy_refuses(app: App, browser: Browser) -> None:
+    with listening_socket("127.0.0.1", 0) as socket:
+        async with serving(build(app), socket):
+            tabs = Tabs(browser, f"http://127.0.0.1:{socket.getsockname()[1]}")
+            page = await tabs.open("/keys")
+            inline = "document.body.append(Object.assign(document.createElement('script'), {text: 'window.x=1'}))"
+            async with page.expect_console_message():
+                await page.evaluate(inline)
+            with pytest.raises(AssertionError, match="Content Security Policy"):
+                await tabs.close()

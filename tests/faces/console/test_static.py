@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx2
@@ -36,3 +38,12 @@ async def test_files_are_kept_for_good_under_their_hash_only(client: httpx2.Asyn
 async def test_only_known_files_are_served(client: httpx2.AsyncClient) -> None:
     for name in ("vendor/README.md", "../site.py", "%2e%2e/site.py", "nothing.js"):
         assert (await client.get(f"/static/{name}")).status_code == 404, name
+
+
+def test_building_the_console_imports_no_templates_and_no_pages() -> None:
+    program = (
+        "import sys; from toolyard.faces.console import build; build(None); "
+        "print([name for name in ('jinja2', 'starlette', 'toolyard.faces.console.site') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout.strip() == "[]"
