@@ -13,7 +13,7 @@ from toolyard.core.errors import Conflict, StoreUnavailable
 from toolyard.core.json import JsonObject, sha256
 from toolyard.core.record import CallRecord
 from toolyard.store import calls as rows
-from toolyard.store.base import Connection, Store
+from toolyard.store.base import Connection, Mergeable, Store
 from toolyard.store.blobs import Blobs
 
 LARGEST_IN_ROW = 16 * 1024
@@ -100,6 +100,9 @@ class Recorder:
             StoreUnavailable: it could not be written, so nothing may run.
         """
         record = _record(opening, Ending(CallState.PROCESSING, started=started), finished=None)
+        if record.idempotency_key is None:
+            await self._store.tx(_insertion(record))
+            return None
         earlier = await self._store.tx(partial(_insert_or_find, record))
         if earlier is not None and earlier.request_hash != opening.request_hash:
             raise Conflict(
@@ -130,7 +133,7 @@ class Recorder:
             result_ref = f"{opening.blob_prefix}-result.json"
             await self._blobs.put(result_ref, ending.encoded)
         record = _record(opening, ending, finished=self._clock.now(), result_ref=result_ref)
-        write = partial(_settle if begun else _insert, record)
+        write = _settlement(record) if begun else _insertion(record)
         if follow:
             self._store.submit(write)
         else:
@@ -140,7 +143,7 @@ class Recorder:
     def end_soon(self, opening: Opening, ending: Ending, *, begun: bool) -> None:
         """For a call whose task is being cancelled and may not wait."""
         record = _record(opening, ending, finished=self._clock.now())
-        self._store.submit(partial(_settle if begun else _insert, record))
+        self._store.submit(_settlement(record) if begun else _insertion(record))
 
     async def keep_images(self, shaped: Shaped) -> None:
         for image in shaped.images:
@@ -188,12 +191,12 @@ def _record(opening: Opening, ending: Ending, *, finished: float | None, result_
     )
 
 
-def _insert(record: CallRecord, c: Connection) -> None:
-    rows.insert(c, record)
+def _insertion(record: CallRecord) -> Mergeable[CallRecord]:
+    return Mergeable(rows.insert_many, record)
 
 
-def _settle(record: CallRecord, c: Connection) -> None:
-    rows.settle(c, record)
+def _settlement(record: CallRecord) -> Mergeable[CallRecord]:
+    return Mergeable(rows.settle_many, record, rank=1)
 
 
 def _insert_or_find(record: CallRecord, c: Connection) -> CallRecord | None:

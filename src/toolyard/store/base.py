@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 SqlValue: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = tuple[SqlValue, ...]
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class Rows(Protocol):
@@ -32,6 +33,24 @@ class Connection(Protocol):
     def now(self) -> float:
         """Epoch seconds by the database's clock."""
         ...
+
+
+class Mergeable(Generic[Item]):
+    """A write for `tx` or `submit` that can share one statement with others of its kind in one group commit.
+
+    `run` takes any number of items, must treat each alone, and returns nothing. Of a group of writes, those with a
+    lower `rank` run first. Called by itself it is a plain function over a connection.
+    """
+
+    __slots__ = ("item", "rank", "run")
+
+    def __init__(self, run: Callable[[Connection, Sequence[Item]], None], item: Item, *, rank: int = 0) -> None:
+        self.run = run
+        self.item = item
+        self.rank = rank
+
+    def __call__(self, c: Connection) -> None:
+        self.run(c, [self.item])
 
 
 class Store(Protocol):

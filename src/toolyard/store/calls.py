@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import cast
 
 import orjson
@@ -21,38 +22,47 @@ _COLUMNS = (
     "error_code, suggestion, details, idempotency_key, request_hash, created, started, finished, input_bytes, "
     "output_bytes, tokens"
 )
-_INSERT = f"INSERT INTO calls (namespace, {_COLUMNS}) VALUES ({', '.join('?' * 24)}) ON CONFLICT DO NOTHING"  # noqa: S608
+_WIDTH = 24
+_INSERT = f"INSERT INTO calls (namespace, {_COLUMNS}) VALUES"
+_ROW = f"({', '.join('?' * _WIDTH)})"
 _SETTLE = (
     "UPDATE calls SET state = ?, result = ?, result_ref = ?, preview = ?, error = ?, error_code = ?, suggestion = ?, "
     "details = ?, finished = ?, output_bytes = ?, tokens = ? WHERE id = ? AND state IN ('PENDING', 'PROCESSING')"
 )
+_SETTLE_MANY = (
+    "UPDATE calls SET state = column1, result = column2, result_ref = column3, preview = column4, error = column5, "
+    "error_code = column6, suggestion = column7, details = column8, finished = column9, output_bytes = column10, "
+    "tokens = column11 FROM (VALUES {rows}) WHERE id = column12 AND calls.state IN ('PENDING', 'PROCESSING')"
+)
+_MOST_TOGETHER = 64
 
 
 def insert(c: Connection, record: CallRecord) -> bool:
     """Put a call on record; False when its id or its idempotency key is there already."""
-    return c.execute(_INSERT, *_values(record)).rowcount == 1
+    return c.execute(f"{_INSERT} {_ROW} ON CONFLICT DO NOTHING", *_values(record)).rowcount == 1
+
+
+def insert_many(c: Connection, records: Sequence[CallRecord]) -> None:
+    """`insert` for calls without idempotency keys, in as few statements as the engine allows."""
+    for some in _in_powers_of_two(records):
+        rows = ", ".join([_ROW] * len(some))
+        c.execute(f"{_INSERT} {rows} ON CONFLICT DO NOTHING", *chain.from_iterable(map(_values, some)))
 
 
 def settle(c: Connection, record: CallRecord) -> bool:
     """Move an open call to its end; False when it had ended already."""
-    return (
-        c.execute(
-            _SETTLE,
-            record.state.value,
-            record.result,
-            record.result_ref,
-            record.preview,
-            record.error,
-            record.error_code.value if record.error_code else None,
-            record.suggestion,
-            _details(record),
-            record.finished,
-            record.output_bytes,
-            record.tokens,
-            record.id,
-        ).rowcount
-        == 1
-    )
+    return c.execute(_SETTLE, *_end_values(record)).rowcount == 1
+
+
+def settle_many(c: Connection, records: Sequence[CallRecord]) -> None:
+    """`settle` in as few statements as the engine allows. PostgreSQL wants types for VALUES, so one each there."""
+    if c.dialect != "sqlite" or len(records) == 1:
+        for record in records:
+            settle(c, record)
+        return
+    for some in _in_powers_of_two(records):
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
+        c.execute(_SETTLE_MANY.format(rows=rows), *chain.from_iterable(map(_end_values, some)))
 
 
 def get(c: Connection, call_id: str) -> CallRecord | None:
@@ -225,6 +235,32 @@ def _values(record: CallRecord) -> tuple[SqlValue, ...]:
         record.output_bytes,
         record.tokens,
     )
+
+
+def _end_values(record: CallRecord) -> tuple[SqlValue, ...]:
+    return (
+        record.state.value,
+        record.result,
+        record.result_ref,
+        record.preview,
+        record.error,
+        record.error_code.value if record.error_code else None,
+        record.suggestion,
+        _details(record),
+        record.finished,
+        record.output_bytes,
+        record.tokens,
+        record.id,
+    )
+
+
+def _in_powers_of_two(records: Sequence[CallRecord]) -> Iterator[Sequence[CallRecord]]:
+    """Parts of few different lengths, so that few different statements are prepared and kept."""
+    at = 0
+    while at < len(records):
+        size = min(1 << ((len(records) - at).bit_length() - 1), _MOST_TOGETHER)
+        yield records[at : at + size]
+        at += size
 
 
 def _details(record: CallRecord) -> str | None:

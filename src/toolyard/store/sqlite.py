@@ -23,7 +23,8 @@ from toolyard.store.base import Connection
 from toolyard.store.jobs import Job, JobQueue, Outcome, Waiter, closed, refuse_the_rest, resolve, telling_waiters
 from toolyard.store.lock import ProcessLock
 from toolyard.store.migrate import Migration, migrate, packaged_migrations
-from toolyard.store.sqlite_connection import SqliteConnection, corrupt, of_our_tree, run_script, translated
+from toolyard.store.sqlite_connection import SqliteConnection, corrupt, run_script, translated
+from toolyard.store.sqlite_group import in_savepoint, until_one_fails
 
 T = TypeVar("T")
 
@@ -249,13 +250,13 @@ class SqliteStore:
         raw = connection.raw
         try:
             raw.execute("BEGIN IMMEDIATE")
-            outcomes = _until_one_fails(connection, batch)
+            outcomes = until_one_fails(connection, batch)
             if outcomes[-1][2] is not None:
                 raw.execute("ROLLBACK")
                 if len(batch) == 1:
                     return outcomes
                 raw.execute("BEGIN IMMEDIATE")
-                outcomes = [_in_savepoint(connection, job) for job in batch]
+                outcomes = [in_savepoint(connection, job) for job in batch]
             raw.execute("COMMIT")
         except sqlite3.Error:
             if raw.in_transaction:
@@ -283,49 +284,6 @@ class SqliteStore:
         finally:
             if connection.raw.in_transaction:
                 connection.raw.rollback()
-
-
-def _until_one_fails(connection: SqliteConnection, batch: list[Job]) -> list[Outcome]:
-    """Without savepoints, as nearly always nothing fails: each statement gives up the interpreter lock, and getting it
-    back from a busy event loop costs more than the statement. Ends with the first error.
-
-    Raises:
-        sqlite3.Error: the whole transaction is gone (a full disk does that).
-    """
-    outcomes: list[Outcome] = []
-    for job in batch:
-        try:
-            outcomes.append((job, job[0](connection), None))
-        except BaseException as error:  # whatever it raised is its caller's
-            if not connection.raw.in_transaction:
-                raise _cause(error) from error
-            outcomes.append((job, None, of_our_tree(error)))
-            break
-    return outcomes
-
-
-def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
-    """
-    Raises:
-        sqlite3.Error: the whole transaction is gone.
-    """
-    execute = connection.raw.execute
-    execute("SAVEPOINT one")
-    try:
-        value = job[0](connection)
-    except BaseException as error:  # whatever it raised is its caller's
-        if not connection.raw.in_transaction:
-            raise _cause(error) from error
-        execute("ROLLBACK TO one")
-        execute("RELEASE one")
-        return job, None, of_our_tree(error)
-    execute("RELEASE one")
-    return job, value, None
-
-
-def _cause(error: BaseException) -> sqlite3.Error:
-    cause = error if isinstance(error, sqlite3.Error) else error.__cause__
-    return cause if isinstance(cause, sqlite3.Error) else sqlite3.OperationalError(str(error))
 
 
 def _nothing(_: Connection) -> None:
