@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import aiohttp
@@ -48,12 +49,16 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class StreamedResponse:
-    """An answer whose body is read piece by piece; iterating `chunks` raises `EgressError`."""
+    """An answer whose body is read piece by piece, or by `read` at once. Both raise `EgressError`.
+
+    `read(most)` is the whole body, or None when it has more than `most` bytes.
+    """
 
     status: int
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes]
     url: str
+    read: Callable[[int], Awaitable[bytes | None]]
 
 
 class Egress:
@@ -122,29 +127,33 @@ class Egress:
         *,
         headers: Headers = (),
         body: bytes | None = None,
-        time_limit: float = 30,
+        time_limit: float | None = 30,
         idle_limit: float | None = 300,
         encoded: bool = False,
     ) -> AsyncGenerator[StreamedResponse]:
         """Send a request and hand out its body as it comes, for server-sent events. Redirects are handed back.
 
         Args:
-            time_limit: seconds until the head of the answer is there.
+            time_limit: seconds until the head of the answer is there; None leaves it to whoever cancels.
             idle_limit: seconds without a single byte after which `chunks` raises; None waits for ever.
 
         Raises:
             EgressError: as for `request`; also out of `chunks`.
         """
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, time_limit), sock_read=idle_limit)
+        limits = _stream_limits(time_limit, idle_limit)
         try:
-            async with asyncio.timeout(time_limit):
+            if time_limit is None:
                 answer = await self._send(method, url, headers, body, limits, encoded=encoded)
+            else:
+                async with asyncio.timeout(time_limit):
+                    answer = await self._send(method, url, headers, body, limits, encoded=encoded)
         except TimeoutError as error:
-            raise _timeout(error, url, time_limit) from error
+            raise _timeout(error, url, time_limit or CONNECT_SECONDS) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise failures.of(error, url) from error
         try:
-            yield StreamedResponse(answer.status, answer.headers, _chunks(answer, url), url)
+            chunks = _chunks(answer, url)
+            yield StreamedResponse(answer.status, answer.headers, chunks, url, partial(_whole, answer, chunks, url))
         finally:
             answer.close()
 
@@ -228,6 +237,29 @@ async def _chunks(answer: aiohttp.ClientResponse, url: str) -> AsyncIterator[byt
         raise EgressError(f"{failures.host_of(url)} went silent.", sent=True) from error
     except (aiohttp.ClientError, OSError) as error:
         raise failures.of(error, url) from error
+
+
+async def _whole(answer: aiohttp.ClientResponse, chunks: AsyncIterator[bytes], url: str, most: int) -> bytes | None:
+    length = answer.content_length
+    if length is not None and length <= most and "Content-Encoding" not in answer.headers:
+        try:
+            return await answer.read()
+        except TimeoutError as error:
+            raise EgressError(f"{failures.host_of(url)} went silent.", sent=True) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise failures.of(error, url) from error
+    taken = bytearray()
+    async for chunk in chunks:
+        taken += chunk
+        if len(taken) > most:
+            return None
+    return bytes(taken)
+
+
+@lru_cache(maxsize=64)
+def _stream_limits(time_limit: float | None, idle_limit: float | None) -> aiohttp.ClientTimeout:
+    connect = CONNECT_SECONDS if time_limit is None else min(CONNECT_SECONDS, time_limit)
+    return aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=idle_limit)
 
 
 def _timeout(error: TimeoutError, url: str, seconds: float) -> EgressError:

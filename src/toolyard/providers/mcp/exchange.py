@@ -15,8 +15,6 @@ from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault, Sessi
 from toolyard.providers.mcp.sse import Event, Events, EventTooLong
 from toolyard.providers.mcp.wire import MOST_BYTES, Message
 
-_HEAD_SECONDS = 24 * 3600.0
-"""The call path limits a call's time by cancelling it, so nothing shorter is set here."""
 OnMessage: TypeAlias = Callable[[Message], None]
 _MOST_STREAMED = 10 * MOST_BYTES
 """Of one answer's whole stream, progress included."""
@@ -53,14 +51,12 @@ async def post(
         BadAnswer: too large, or neither JSON nor events.
     """
     try:
-        async with egress.stream(
-            "POST", url, headers=headers, body=body, time_limit=_HEAD_SECONDS, idle_limit=None
-        ) as answer:
+        async with egress.stream("POST", url, headers=headers, body=body, time_limit=None, idle_limit=None) as answer:
             if answer.status != 200:
                 return Answer(answer.headers, await _refusal(answer, url))
             kind = answer.headers.get("Content-Type", "")
             if kind.startswith("application/json"):
-                return Answer(answer.headers, parse(await _whole(answer.chunks)))
+                return Answer(answer.headers, parse(await _whole(answer)))
             if kind.startswith("text/event-stream"):
                 return await _follow(answer, request_id=request_id, on_message=on_message, endless=endless)
             raise BadAnswer(f"{without_secrets(url)} answered with {kind or 'no content type'}, which is not MCP.")
@@ -85,7 +81,7 @@ async def resume(
         RpcFault, LinkLost, BadAnswer: as `post`.
     """
     try:
-        async with egress.stream("GET", url, headers=headers, time_limit=_HEAD_SECONDS, idle_limit=None) as answer:
+        async with egress.stream("GET", url, headers=headers, time_limit=None, idle_limit=None) as answer:
             if answer.status != 200:
                 await _refusal(answer, url)
                 raise RpcFault(f"{without_secrets(url)} answered with HTTP {answer.status}.", status=answer.status)
@@ -169,15 +165,11 @@ def result_of(message: Message | None) -> JsonObject:
     raise BadAnswer("The MCP server's answer has neither a result nor an error.")
 
 
-async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > MOST_BYTES:
-            raise _too_large()
-        parts.append(chunk)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+async def _whole(answer: StreamedResponse) -> bytes:
+    body = await answer.read(MOST_BYTES)
+    if body is None:
+        raise _too_large()
+    return body
 
 
 async def _refusal(answer: StreamedResponse, url: str) -> Message | None:
@@ -206,7 +198,7 @@ async def _inner_error(answer: StreamedResponse) -> RpcFault | None:
     if not answer.headers.get("Content-Type", "").startswith("application/json"):
         return None
     try:
-        message = parse(await _whole(answer.chunks))
+        message = parse(await _whole(answer))
     except BadAnswer:
         return None
     return RpcFault.of(message["error"], answer.status) if isinstance(message.get("error"), dict) else None
