@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
+from toolyard.core.approval import Waiting
 from toolyard.core.errors import CallError, ErrorCode
 from toolyard.core.ids import new_id
 from toolyard.core.json import JsonObject, JsonValue, dumps
@@ -82,6 +83,10 @@ class CallRequest:
     """On disk before it runs, also when it only reads: for callers that are given its id while it still runs."""
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
     """`traceparent`, `tracestate` and `baggage`, forwarded to providers that take them."""
+    session: str | None = None
+    """The conversation it belongs to; its client's tools can be named as `client:<name>`."""
+    hold: float | None = None
+    """Seconds to wait for a human or a client before the still open call is answered; None waits to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,8 @@ class CallOutcome:
     """How a call ended, shaped for its reader.
 
     `result` is shaped (cleaned, cut, images replaced); the whole stays readable by `call_id`. A failed tool has both a
-    `result` and a `failure`; a call that never reached its tool has only a `failure`.
+    `result` and a `failure`; a call that never reached its tool has only a `failure`. One that still waits for a human
+    or a client when its caller's patience (`CallRequest.hold`) ends is answered open, with `waiting`.
     """
 
     call_id: str
@@ -159,3 +165,5 @@ class CallOutcome:
     result: ToolResult | None = None
     failure: CallFailure | None = None
     warnings: tuple[str, ...] = ()
+    waiting: Waiting | None = None
+    """What a call that has not ended waits for."""

@@ -17,6 +17,8 @@ class Scope(StrEnum):
     """Read the audit log, metrics and the state of providers."""
     MANAGE = "manage"
     """Import and remove tools, change providers, servers and settings."""
+    APPROVE = "approve"
+    """Decide the approvals of others' calls."""
     ADMIN = "admin"
     """Make and revoke keys, and everything else."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from toolyard.core.call import CallState, Origin
 from toolyard.core.errors import ErrorCode
@@ -39,6 +40,18 @@ class CallRecord:
     input_bytes: int
     output_bytes: int | None
     tokens: int | None
+    session_id: str | None = None
+    job_id: str | None = None
+    """The job that asked for it."""
+    run_job: str | None = None
+    """Its own job, once it had to wait."""
+    execution: Literal["node", "client"] = "node"
+    owner: str | None = None
+    """The node that runs it."""
+    epoch: int | None = None
+    deadline: float | None = None
+    """When waiting ends, in epoch seconds."""
+    waiting: Literal["approval", "client"] | None = None
 
     @property
     def namespace(self) -> str:
@@ -60,6 +73,7 @@ class CallFilter:
     error_code: ErrorCode | None = None
     principal: str | None = None
     origin: Origin | None = None
+    session: str | None = None
     since: float | None = None
     until: float | None = None
     q: str | None = None

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from toolyard.core.json import JsonObject, JsonValue, sha256
-from toolyard.core.names import direct_name, tool_id
+from toolyard.core.names import ToolClass, direct_name, tool_classification, tool_id
 from toolyard.core.schema import ANY_OBJECT, Schema
 
 
@@ -102,6 +102,11 @@ class Tool:
         if self.annotations.read_only:
             return ActionClass.READ
         return ActionClass.DESTRUCTIVE if self.annotations.destructive else ActionClass.WRITE
+
+    @cached_property
+    def tool_class(self) -> ToolClass:
+        """What its name's prefix says."""
+        return tool_classification(self.name)
 
     @cached_property
     def definition_hash(self) -> str:

@@ -17,6 +17,7 @@ SCOPES = {
     Scope.CALL: "See the catalog and call tools",
     Scope.READ: "Read the call log, metrics and provider state",
     Scope.MANAGE: "Import and remove tools, change settings",
+    Scope.APPROVE: "Decide the approvals of calls",
     Scope.ADMIN: "Everything, also making keys",
 }
 
