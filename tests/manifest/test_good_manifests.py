@@ -12,6 +12,7 @@ from tests.requirements import requirement
 from toolyard.manifest import (
     AgentConfig,
     AgentShortForm,
+    AppriseNotification,
     ContextConfig,
     JavaScriptConfig,
     JavaScriptTool,
@@ -26,6 +27,7 @@ from toolyard.manifest import (
     ServerConfig,
     SettingsConfig,
     WebhookConfig,
+    WebhookNotification,
     WebhookTool,
     json_schema,
     load,
@@ -33,6 +35,7 @@ from toolyard.manifest import (
 )
 
 ENV = {"CRM_MCP_KEY": "s3cret", "TOKEN": "t0ken", "LLM_URL": "http://llm.example.com/v1", "LLM_KEY": "k3y"}
+ENV |= {"HOOK_SECRET": "h00k", "PAGER": "slack://pag3r"}
 
 EVERYTHING = """\
 agent_config:
@@ -64,7 +67,12 @@ agents:
     codeMode: off
     toolLoadingMode: context-aware
 skills: [./skills]
-settings: {retention_days: 90, public_url: "http://127.0.0.1:8420"}
+settings:
+  retention_days: 90
+  public_url: "http://127.0.0.1:8420"
+  notifications:
+    - {kind: webhook, url: "https://ops.example.com/hook", secret: "${HOOK_SECRET}"}
+    - {kind: apprise, url: "${PAGER}", include_arguments: true}
 """
 
 
@@ -122,7 +130,14 @@ def test_every_kind_of_entry_is_read_as_it_was_written(tmp_path: Path) -> None:
             ),
         ),
         skills=(str(tmp_path / "skills"),),
-        settings=SettingsConfig(retention_days=90, public_url="http://127.0.0.1:8420"),
+        settings=SettingsConfig(
+            retention_days=90,
+            public_url="http://127.0.0.1:8420",
+            notifications=(
+                WebhookNotification(url="https://ops.example.com/hook", secret=Secret("h00k")),
+                AppriseNotification(url=Secret("slack://pag3r"), include_arguments=True),
+            ),
+        ),
     )
 
 
@@ -142,7 +157,7 @@ def test_a_short_form_becomes_a_required_provider_that_sends_its_key_as_bearer()
 def test_no_secret_shows_where_a_manifest_is_printed() -> None:
     shown = f"{loads(EVERYTHING.encode(), env=ENV)!r}"
 
-    assert not any(secret in shown for secret in ("s3cret", "t0ken", "k3y"))
+    assert not any(secret in shown for secret in ("s3cret", "t0ken", "k3y", "h00k", "pag3r"))
     assert f"{Secret('s3cret')} {Secret('s3cret')!r}" == "*** Secret('***')"
 
 

@@ -296,3 +296,21 @@ def test_many_mistakes_are_cut_and_counted() -> None:
     assert len(caught.value.mistakes) == 30
     assert caught.value.line == 2
     assert str(caught.value).splitlines()[-1] == "... and 10 more."
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{kind: webhook, url: 'https://x.example', secret: plain}", "secret: expected a ${VAR} reference"),
+        ("{kind: webhook, url: 'https://x.example'}", "secret: this field is missing"),
+        ("{kind: webhook, url: x.example, secret: '${S}'}", "url: expected http://... or https://..."),
+        ("{kind: apprise, url: 'slack://token'}", "url: expected a ${VAR} reference"),
+        ("{kind: webhok, url: 'https://x.example'}", "kind: expected one of webhook, apprise, got 'webhok'"),
+        ("{kind: apprise, url: '${S}', include_args: true}", "include_args: unknown field."),
+    ],
+)
+def test_a_notification_that_could_not_work_is_refused_with_its_place(entry: str, said: str) -> None:
+    told = refusal(f"settings:\n  notifications:\n    - {entry}\n", {"S": "s3cret"})
+    assert told.startswith(f"m.yaml:3: settings.notifications[0].{said}")
+    assert "plain" not in told
+    assert "slack" not in told

@@ -5,6 +5,7 @@ from toolyard.manifest.load import ManifestMistakes, load, loads
 from toolyard.manifest.models import (
     AgentConfig,
     AgentShortForm,
+    AppriseNotification,
     ContextConfig,
     JavaScriptConfig,
     JavaScriptTool,
@@ -12,6 +13,7 @@ from toolyard.manifest.models import (
     McpConfig,
     McpShortForm,
     ModelConfig,
+    NotificationConfig,
     OpenApiConfig,
     ProviderConfig,
     PythonConfig,
@@ -19,6 +21,7 @@ from toolyard.manifest.models import (
     ServerConfig,
     SettingsConfig,
     WebhookConfig,
+    WebhookNotification,
     WebhookTool,
 )
 from toolyard.manifest.schema import json_schema
@@ -27,6 +30,7 @@ from toolyard.manifest.secret import Secret
 __all__ = [
     "AgentConfig",
     "AgentShortForm",
+    "AppriseNotification",
     "ContextConfig",
     "JavaScriptConfig",
     "JavaScriptTool",
@@ -35,6 +39,7 @@ __all__ = [
     "McpConfig",
     "McpShortForm",
     "ModelConfig",
+    "NotificationConfig",
     "OpenApiConfig",
     "ProviderConfig",
     "PythonConfig",
@@ -43,6 +48,7 @@ __all__ = [
     "ServerConfig",
     "SettingsConfig",
     "WebhookConfig",
+    "WebhookNotification",
     "WebhookTool",
     "dump_provider",
     "dump_server",

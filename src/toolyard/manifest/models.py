@@ -250,11 +250,34 @@ class AgentShortForm(_Agent, frozen=True, kw_only=True):
     mcps: tuple[McpShortForm, ...] = ()
 
 
+class _Notification(_Model, frozen=True, kw_only=True, tag_field="kind"):
+    include_arguments: bool = False
+    """Send the arguments' values too; otherwise only their names."""
+
+
+class WebhookNotification(_Notification, frozen=True, kw_only=True, tag="webhook"):
+    """Calls that wait for a decision are posted to `url`, signed with `secret` (HMAC-SHA256)."""
+
+    url: Url
+    secret: KeyReference
+
+
+class AppriseNotification(_Notification, frozen=True, kw_only=True, tag="apprise"):
+    """The same as a message through anything that Apprise knows: mail, chat, phones. Its URL holds credentials."""
+
+    url: KeyReference
+
+
+NotificationConfig: TypeAlias = WebhookNotification | AppriseNotification
+
+
 class SettingsConfig(_Model, frozen=True, kw_only=True):
     retention_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
     """Calls older than this are deleted; None keeps them."""
     public_url: Url | None = None
     """How clients reach this yard from outside, for links."""
+    notifications: tuple[NotificationConfig, ...] = ()
+    """Who is told when a call waits for a decision."""
 
 
 class Manifest(_Model, frozen=True, kw_only=True):
