@@ -87,6 +87,8 @@ class CallRequest:
     """The conversation it belongs to; its client's tools can be named as `client:<name>`."""
     hold: float | None = None
     """Seconds to wait for a human or a client before the still open call is answered; None waits to the end."""
+    on_wait: Callable[[Waiting], None] | None = None
+    """Told each time the call begins to wait for a human or a client. Must not block and must not raise."""
 
 
 @dataclass(frozen=True, slots=True)
