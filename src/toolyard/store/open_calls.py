@@ -1,0 +1,186 @@
+"""Rows of `calls` that have not ended: parked, begun, handed to a client, or left behind by a node that died.
+
+Every statement that moves a call names the states it may move from, so no interleaving can make another move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from toolyard.core.call import CallFailure
+from toolyard.core.errors import ErrorCode
+from toolyard.core.record import CallRecord
+from toolyard.store.base import Connection
+from toolyard.store.calls import SELECTED, get, record_of
+
+INTERRUPTED = CallFailure(
+    ErrorCode.INTERRUPTED,
+    "Toolyard stopped while this call was running; whether it took effect is not known.",
+    "Check its effect before calling again.",
+)
+_FAIL = (
+    "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ?, waiting = NULL "
+    "WHERE id = ? AND state IN ('PENDING', 'PROCESSING')"
+)
+
+
+def insert(c: Connection, record: CallRecord) -> bool:
+    """Put a call that has to wait on record; False when its id or its idempotency key is there already."""
+    return (
+        c.execute(
+            "INSERT INTO calls (id, tool, namespace, principal, origin, server, state, arguments, arguments_ref, "
+            "idempotency_key, request_hash, created, input_bytes, session_id, job_id, run_job, execution, deadline, "
+            "waiting) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            record.id,
+            record.tool,
+            record.namespace,
+            record.principal,
+            record.origin.value,
+            record.server,
+            record.state.value,
+            record.arguments,
+            record.arguments_ref,
+            record.idempotency_key,
+            record.request_hash,
+            record.created,
+            record.input_bytes,
+            record.session_id,
+            record.job_id,
+            record.run_job,
+            record.execution,
+            record.deadline,
+            record.waiting,
+        ).rowcount
+        == 1
+    )
+
+
+def lock(c: Connection, call_id: str) -> CallRecord | None:
+    """The call, held until the transaction ends. The caller holds the locks of its jobs already."""
+    if c.dialect == "sqlite":
+        return get(c, call_id)
+    row = c.execute(f"SELECT {SELECTED} FROM calls WHERE id = ? FOR UPDATE", call_id).fetchone()  # noqa: S608
+    return record_of(row) if row else None
+
+
+def begin(c: Connection, call_id: str, *, started: float, owner: str, epoch: int) -> bool:
+    """PENDING -> PROCESSING on a node, before its effect."""
+    return (
+        c.execute(
+            "UPDATE calls SET state = 'PROCESSING', started = ?, owner = ?, epoch = ?, waiting = NULL, deadline = NULL "
+            "WHERE id = ? AND state = 'PENDING' AND execution = 'node'",
+            started,
+            owner,
+            epoch,
+            call_id,
+        ).rowcount
+        == 1
+    )
+
+
+def begin_again(c: Connection, call_id: str, *, owner: str, epoch: int) -> bool:
+    """A call that an earlier run of its job left PROCESSING now belongs to this run."""
+    return (
+        c.execute(
+            "UPDATE calls SET owner = ?, epoch = ? WHERE id = ? AND state = 'PROCESSING' AND epoch < ?",
+            owner,
+            epoch,
+            call_id,
+            epoch,
+        ).rowcount
+        == 1
+    )
+
+
+def hand_to_client(c: Connection, call_id: str, *, deadline: float) -> bool:
+    """Its approvals are given: from now on it waits for its client."""
+    return (
+        c.execute(
+            "UPDATE calls SET waiting = 'client', deadline = ? "
+            "WHERE id = ? AND state = 'PENDING' AND execution = 'client' AND waiting = 'approval'",
+            deadline,
+            call_id,
+        ).rowcount
+        == 1
+    )
+
+
+def pick_up(c: Connection, call_id: str, *, started: float) -> bool:
+    """PENDING -> PROCESSING by its client."""
+    return (
+        c.execute(
+            "UPDATE calls SET state = 'PROCESSING', started = ?, deadline = NULL "
+            "WHERE id = ? AND state = 'PENDING' AND execution = 'client' AND waiting = 'client'",
+            started,
+            call_id,
+        ).rowcount
+        == 1
+    )
+
+
+def fail(c: Connection, call_id: str, failure: CallFailure, *, finished: float, epoch: int | None = None) -> bool:
+    """An open call -> ERROR, with `epoch` only for the run that has it; False when it had ended already."""
+    values = (failure.code.value, failure.message, failure.suggestion, finished, call_id)
+    if epoch is None:
+        return c.execute(_FAIL, *values).rowcount == 1
+    return c.execute(f"{_FAIL} AND epoch = ?", *values, epoch).rowcount == 1
+
+
+def of_client(c: Connection, session_id: str) -> list[CallRecord]:
+    """What a session's client has to do, oldest first."""
+    rows = c.execute(
+        f"SELECT {SELECTED} FROM calls WHERE session_id = ? AND execution = 'client' AND waiting = 'client' "  # noqa: S608
+        "AND state IN ('PENDING', 'PROCESSING') ORDER BY created, rid",
+        session_id,
+    ).fetchall()
+    return [record_of(row) for row in rows]
+
+
+def states_of(c: Connection, call_ids: Sequence[str]) -> list[CallRecord]:
+    """Those of the calls that exist. A few hundred at a time."""
+    found: list[CallRecord] = []
+    for start in range(0, len(call_ids), 200):
+        some = call_ids[start : start + 200]
+        marks = ", ".join("?" * len(some))
+        rows = c.execute(f"SELECT {SELECTED} FROM calls WHERE id IN ({marks})", *some).fetchall()  # noqa: S608
+        found += [record_of(row) for row in rows]
+    return found
+
+
+def unclaimed(c: Connection, *, at_most: int) -> list[CallRecord]:
+    """Calls that no client picked up in time, by the database's clock."""
+    rows = c.execute(
+        f"SELECT {SELECTED} FROM calls WHERE execution = 'client' AND state = 'PENDING' AND waiting = 'client' "  # noqa: S608
+        "AND deadline < ? ORDER BY deadline LIMIT ?",
+        c.now(),
+        at_most,
+    ).fetchall()
+    return [record_of(row) for row in rows]
+
+
+def interrupt_dead(c: Connection, *, now: float) -> list[tuple[str, str | None]]:
+    """Settle the direct calls of nodes whose lease has ended; the id and session of each.
+
+    Calls with a job of their own are not among them: whoever takes over the job decides about those.
+    """
+    return _interrupt(c, now, "NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = calls.owner AND nodes.lease >= ?)")
+
+
+def interrupt_all_but(c: Connection, *, now: float, owner: str) -> list[tuple[str, str | None]]:
+    """The same where no other node can be alive: a database file belongs to one process."""
+    return _interrupt(c, now, "(owner IS NULL OR owner <> ?)", owner)
+
+
+def _interrupt(c: Connection, now: float, condition: str, *values: str) -> list[tuple[str, str | None]]:
+    rows = c.execute(
+        "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "  # noqa: S608
+        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL "
+        f"AND {condition} RETURNING id, session_id",
+        INTERRUPTED.code.value,
+        INTERRUPTED.message,
+        INTERRUPTED.suggestion,
+        now,
+        *(values or (c.now(),)),
+    ).fetchall()
+    return [(str(call_id), cast("str | None", session_id)) for call_id, session_id in rows]
