@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import cast
+from typing import Literal, cast
 
 import orjson
 
@@ -20,9 +20,10 @@ from toolyard.store.call_texts import matching
 _COLUMNS = (
     "id, tool, principal, origin, server, state, arguments, arguments_ref, result, result_ref, preview, error, "
     "error_code, suggestion, details, idempotency_key, request_hash, created, started, finished, input_bytes, "
-    "output_bytes, tokens"
+    "output_bytes, tokens, session_id, owner"
 )
-_WIDTH = 24
+SELECTED = f"{_COLUMNS}, job_id, run_job, execution, epoch, deadline, waiting"
+_WIDTH = 26
 _INSERT = f"INSERT INTO calls (namespace, {_COLUMNS}) VALUES"
 _ROW = f"({', '.join('?' * _WIDTH)})"
 _SETTLE = (
@@ -35,6 +36,7 @@ _SETTLE_MANY = (
     "tokens = column11 FROM (VALUES {rows}) WHERE id = column12 AND calls.state IN ('PENDING', 'PROCESSING')"
 )
 _MOST_TOGETHER = 64
+_FINAL = ("COMPLETE", "ERROR")
 
 
 def insert(c: Connection, record: CallRecord) -> bool:
@@ -49,8 +51,10 @@ def insert_many(c: Connection, records: Sequence[CallRecord]) -> None:
         c.execute(f"{_INSERT} {rows} ON CONFLICT DO NOTHING", *chain.from_iterable(map(_values, some)))
 
 
-def settle(c: Connection, record: CallRecord) -> bool:
-    """Move an open call to its end; False when it had ended already."""
+def settle(c: Connection, record: CallRecord, *, epoch: int | None = None) -> bool:
+    """Move an open call to its end, with `epoch` only for the run that has it; False when it had ended already."""
+    if epoch is not None:
+        return c.execute(f"{_SETTLE} AND epoch = ?", *_end_values(record), epoch).rowcount == 1
     return c.execute(_SETTLE, *_end_values(record)).rowcount == 1
 
 
@@ -58,25 +62,55 @@ def settle_many(c: Connection, records: Sequence[CallRecord]) -> None:
     """`settle` in as few statements as the engine allows. PostgreSQL wants types for VALUES, so one each there."""
     if c.dialect != "sqlite" or len(records) == 1:
         for record in records:
-            settle(c, record)
+            if not settle(c, record):
+                keep_late(c, record)
         return
     for some in _in_powers_of_two(records):
         rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
-        c.execute(_SETTLE_MANY.format(rows=rows), *chain.from_iterable(map(_end_values, some)))
+        settled = c.execute(_SETTLE_MANY.format(rows=rows), *chain.from_iterable(map(_end_values, some))).rowcount
+        if settled != len(some):
+            for record in some:
+                keep_late(c, record)
+
+
+def keep_late(c: Connection, record: CallRecord) -> bool:
+    """Keep under `late` in the details what came after a call had ended otherwise: its effect may have happened.
+
+    False when it ended just like this (a transaction that ran twice), or has such a note already.
+    """
+    present = get(c, record.id)
+    if present is None or not present.state.is_final or _same_end(present, record):
+        return False
+    if present.details is not None and "late" in present.details:
+        return False
+    late: JsonObject = {
+        "state": record.state.value,
+        "at": record.finished,
+        "preview": record.preview,
+        "error": record.error,
+        "code": record.error_code.value if record.error_code else None,
+    }
+    details = orjson.dumps({**(present.details or {}), "late": late}).decode()
+    c.execute("UPDATE calls SET details = ? WHERE id = ?", details, record.id)
+    return True
+
+
+def _same_end(one: CallRecord, other: CallRecord) -> bool:
+    return (one.state, one.finished, one.error_code) == (other.state, other.finished, other.error_code)
 
 
 def get(c: Connection, call_id: str) -> CallRecord | None:
-    row = c.execute(f"SELECT {_COLUMNS} FROM calls WHERE id = ?", call_id).fetchone()  # noqa: S608
-    return _record(row) if row else None
+    row = c.execute(f"SELECT {SELECTED} FROM calls WHERE id = ?", call_id).fetchone()  # noqa: S608
+    return record_of(row) if row else None
 
 
 def by_idempotency_key(c: Connection, principal: str, key: str) -> CallRecord | None:
     row = c.execute(
-        f"SELECT {_COLUMNS} FROM calls WHERE principal = ? AND idempotency_key = ?",  # noqa: S608
+        f"SELECT {SELECTED} FROM calls WHERE principal = ? AND idempotency_key = ?",  # noqa: S608
         principal,
         key,
     ).fetchone()
-    return _record(row) if row else None
+    return record_of(row) if row else None
 
 
 def page(
@@ -94,11 +128,11 @@ def page(
         values += [created, created, rid]
     clause = f"WHERE {' AND '.join(where)}" if where else ""
     rows = c.execute(
-        f"SELECT {_COLUMNS}, rid FROM calls {clause} ORDER BY created DESC, rid DESC LIMIT ?",  # noqa: S608
+        f"SELECT {SELECTED}, rid FROM calls {clause} ORDER BY created DESC, rid DESC LIMIT ?",  # noqa: S608
         *values,
         limit + 1,
     ).fetchall()
-    records = [_record(row) for row in rows[:limit]]
+    records = [record_of(row) for row in rows[:limit]]
     more = len(rows) > limit
     return records, _write_cursor(records[-1].created, cast("int", rows[limit - 1][-1])) if more else None
 
@@ -107,7 +141,7 @@ def interrupt_open(c: Connection, now: float) -> int:
     """Settle what a node left open when it died: the outcome of these calls is not known."""
     return c.execute(
         "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "
-        "WHERE state IN ('PENDING', 'PROCESSING')",
+        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL",
         ErrorCode.INTERRUPTED.value,
         "Toolyard stopped while this call was running; whether it took effect is not known.",
         "Check its effect before calling again.",
@@ -180,6 +214,7 @@ def _where(c: Connection, wanted: CallFilter) -> tuple[list[str], list[SqlValue]
         ("error_code", wanted.error_code.value if wanted.error_code else None),
         ("principal", wanted.principal),
         ("origin", wanted.origin.value if wanted.origin else None),
+        ("session_id", wanted.session),
     )
     where = [f"{column} = ?" for column, value in equal if value is not None]
     values: list[SqlValue] = [value for _, value in equal if value is not None]
@@ -234,6 +269,8 @@ def _values(record: CallRecord) -> tuple[SqlValue, ...]:
         record.input_bytes,
         record.output_bytes,
         record.tokens,
+        record.session_id,
+        record.owner,
     )
 
 
@@ -267,7 +304,7 @@ def _details(record: CallRecord) -> str | None:
     return orjson.dumps(record.details).decode() if record.details else None
 
 
-def _record(row: Row) -> CallRecord:
+def record_of(row: Row) -> CallRecord:
     text = cast("Sequence[str | None]", row)
     numbers = cast("Sequence[float | None]", row)
     return CallRecord(
@@ -294,6 +331,14 @@ def _record(row: Row) -> CallRecord:
         input_bytes=_int(row[20]),
         output_bytes=None if row[21] is None else _int(row[21]),
         tokens=None if row[22] is None else _int(row[22]),
+        session_id=text[23],
+        owner=text[24],
+        job_id=text[25],
+        run_job=text[26],
+        execution="client" if row[27] == "client" else "node",
+        epoch=None if row[28] is None else _int(row[28]),
+        deadline=numbers[29],
+        waiting=None if row[5] in _FINAL else cast("Literal['approval', 'client'] | None", row[30]),
     )
 
 
