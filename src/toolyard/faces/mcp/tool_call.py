@@ -11,6 +11,7 @@ from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonValue, dumps
 from toolyard.faces.mcp import headers
 from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
 from toolyard.faces.mcp.wire import (
     INVALID_PARAMS,
     META_CALL_ID,
@@ -40,6 +41,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         raise unknown_tool(name)
     if ctx.era is Era.MODERN and ctx.headers:
         _check_param_headers(ctx, entry, arguments)
+    patience = Patience(_progress_sink(ctx))
     request = CallRequest(
         tool=entry.id,
         arguments=arguments,
@@ -47,8 +49,10 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         origin=Origin.MCP,
         server=ctx.server.id,
         idempotency_key=_idempotency_key(ctx),
-        progress=_progress_sink(ctx),
+        progress=patience.progress,
         trace=_trace(ctx),
+        hold=hold_of(ctx.meta, ctx.face.app.settings.hold_seconds),
+        on_wait=patience.waits,
     )
     calls = ctx.face.app.calls
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
@@ -57,7 +61,10 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
+        patience.stop()
         ctx.running.cancel = None
+    if outcome.waiting is not None:
+        return dumps(pending_result(outcome, outcome.waiting, entry, ctx))
     return dumps(result_of(outcome, ctx.era, ctx.face.server_info))
 
 

@@ -30,6 +30,8 @@ META_CALL_ID = "toolyard/call-id"
 META_ERROR = "toolyard/error"
 META_WARNINGS = "toolyard/warnings"
 META_IDEMPOTENCY = "toolyard/idempotency-key"
+META_HOLD = "toolyard/hold-seconds"
+META_WAITING = "toolyard/waiting"
 
 H_VERSION = b"mcp-protocol-version"
 H_METHOD = b"mcp-method"
