@@ -107,13 +107,29 @@ def test_a_first_key_makes_the_data_folder_and_other_commands_do_not(bare: Comma
     folder = tmp_path / "data"
 
     without = bare("keys", "list", "--url", NOWHERE, "--data-dir", str(folder))
-    assert (without.code, folder.exists()) == (5, False)
+    assert (without.code, folder.exists()) == (2, False)
     assert "no data folder" in without.err
 
     first = bare("keys", "create", "x", "--url", NOWHERE, "--data-dir", str(folder), "--json")
     assert first.json["key"].startswith("ty_")
-    assert first.err == f"No yard runs at {NOWHERE}; using the database {folder}/toolyard.db.\n"
+    assert first.err == f"Using the database {folder}/toolyard.db.\n"
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_data_folder_that_is_named_is_meant_whatever_yard_answers(
+    bare: Command, closed_yard: RunningYard, demo_yard: RunningYard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(keys_module, "DEFAULT_URL", demo_yard.url)
+
+    elsewhere = bare("keys", "create", "x", "--url", demo_yard.url, "--data-dir", str(tmp_path / "mine"), "--json")
+    running = bare("keys", "create", "x", "--url", demo_yard.url, "--data-dir", str(closed_yard.data_dir))
+    through_the_yard = bare("keys", "create", "x", "--url", demo_yard.url, "--json")
+
+    assert (tmp_path / "mine" / "toolyard.db").is_file()
+    assert elsewhere.err == f"Using the database {tmp_path}/mine/toolyard.db.\n"
+    assert running.code == 1
+    assert "in use by another Toolyard" in running.err
+    assert through_the_yard.err == f"Done by the yard at {demo_yard.url}.\n"
 
 
 def test_a_database_that_cannot_be_used_is_told(bare: Command, closed_yard: RunningYard, tmp_path: Path) -> None:

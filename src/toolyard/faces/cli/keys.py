@@ -20,7 +20,7 @@ from toolyard.faces.cli.options import (
     DEFAULT_URL,
     AsJson,
     Database,
-    DataDir,
+    NamedDataDir,
     Url,
     database_location,
 )
@@ -50,7 +50,7 @@ def create(
     days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires; never without.")] = None,
     url: Url = DEFAULT_URL,
     database: Database = None,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
+    data_dir: NamedDataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it, once. Works on the database where no yard runs, so for a first key too."""
@@ -81,7 +81,7 @@ def list_keys(
     *,
     url: Url = DEFAULT_URL,
     database: Database = None,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
+    data_dir: NamedDataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """List keys, without their secrets."""
@@ -114,7 +114,7 @@ def revoke(
     *,
     url: Url = DEFAULT_URL,
     database: Database = None,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
+    data_dir: NamedDataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: within two seconds nobody can use it."""
@@ -135,36 +135,49 @@ def revoke(
 def through(
     url: str,
     database: str | None,
-    data_dir: Path,
+    data_dir: Path | None,
     remotely: Callable[[Yard], Awaitable[T]],
     directly: Callable[[Store], Awaitable[T]],
     *,
     first: bool = False,
 ) -> T:
-    """A database that was named is used; else a running yard; else the data folder's database.
+    """A database or data folder that was named is used; else a running yard; else the data folder's database.
 
     `first`: make the data folder where there is none, because this may come before the first start.
     """
     if database is not None:
         _check_folder(database)
         return asyncio.run(_in_database(database, directly))
+    if data_dir is not None and url == DEFAULT_URL:
+        # Whichever yard answers at the usual address need not be the one of this folder.
+        return _in_folder(data_dir, directly, make=first)
     try:
-        return with_yard(url, remotely)
+        answer = with_yard(url, remotely)
+        if first:
+            note(f"Done by the yard at {url}.")
+        return answer
     except Unauthenticated as error:
         raise Unauthenticated(error.message, suggestion=_FIRST_KEY) from None
     except NoYard as nobody:
         if url != DEFAULT_URL:
             raise
-        location = database_location(None, data_dir)
-        if first:
-            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not data_dir.is_dir():
+        if not first and not DEFAULT_DATA_DIR.is_dir():
             raise NoYard(
-                f"{nobody.message} There is no data folder {data_dir} here either.",
+                f"{nobody.message} There is no data folder {DEFAULT_DATA_DIR} here either.",
                 suggestion="Start `toolyard serve`, or name the database with --database or --data-dir.",
             ) from None
-        note(f"No yard runs at {url}; using the database {location}.")
-        return asyncio.run(_in_database(location, directly))
+        note(f"No yard runs at {url}.")
+        return _in_folder(DEFAULT_DATA_DIR, directly, make=first)
+
+
+def _in_folder(folder: Path, work: Callable[[Store], Awaitable[T]], *, make: bool) -> T:
+    if make:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not folder.is_dir():
+        raise BadInput(f"There is no data folder {folder}.", where="--data-dir", suggestion="Name the yard's own.")
+    location = database_location(None, folder)
+    note(f"Using the database {location}.")
+    return asyncio.run(_in_database(location, work))
 
 
 def _check_folder(location: str) -> None:

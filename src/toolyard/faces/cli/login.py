@@ -8,7 +8,7 @@ import typer
 
 from toolyard.core.json import JsonObject
 from toolyard.faces.cli.keys import through
-from toolyard.faces.cli.options import DEFAULT_DATA_DIR, DEFAULT_URL, AsJson, Database, DataDir, Url
+from toolyard.faces.cli.options import DEFAULT_URL, AsJson, Database, NamedDataDir, Url
 from toolyard.faces.cli.output import note, print_json, print_text
 from toolyard.faces.cli.yard import Yard
 
@@ -23,7 +23,7 @@ def login_link(
     ] = DEFAULT_URL,
     url: Url = DEFAULT_URL,
     database: Database = None,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
+    data_dir: NamedDataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a link that logs an operator in to the console, once, within the hour.

@@ -20,6 +20,15 @@ Limit: TypeAlias = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_0
 DataDir: TypeAlias = Annotated[
     Path, typer.Option("--data-dir", envvar="TOOLYARD_DATA_DIR", help="Where the database and files are kept.")
 ]
+NamedDataDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        envvar="TOOLYARD_DATA_DIR",
+        help=f"Use the database of this data folder, not a running yard. Default without a yard: {DEFAULT_DATA_DIR}.",
+        show_default=False,
+    ),
+]
 Database: TypeAlias = Annotated[
     str | None,
     typer.Option(
