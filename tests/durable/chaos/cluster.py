@@ -1,0 +1,161 @@
+"""A set of nodes on one database: born, killed, paused, and who died when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.durable.chaos.node import NodeConfig
+
+ROOT = Path(__file__).parents[3]
+BIRTH_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Life:
+    """One process of one slot. `node` is the id under which it is known in the database."""
+
+    slot: int
+    pid: int = 0
+    node: str = ""
+    paused: bool = False
+    born: asyncio.Event = field(default_factory=asyncio.Event)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    died: asyncio.Event = field(default_factory=asyncio.Event)
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """Something that happened to a node, or (with no node) to the database."""
+
+    at: float
+    what: str
+    node: str = ""
+    seconds: float = 0.0
+
+
+class Cluster:
+    def __init__(self, nursery: asyncio.subprocess.Process, base: NodeConfig, ports: list[int]) -> None:
+        self._nursery = nursery
+        self._base = base
+        self._ports = ports
+        self._lives: dict[int, Life] = {}
+        self._by_pid: dict[int, Life] = {}
+        self._waiting_for_birth: list[Life] = []
+        self._count = 0
+        self.blows: list[Blow] = []
+        self.bystander_deaths: list[str] = []
+        """Nodes that ended without being killed: a defect of its own."""
+
+    @property
+    def slots(self) -> range:
+        return range(len(self._ports))
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{port}" for port in self._ports]
+
+    def life(self, slot: int) -> Life:
+        return self._lives[slot]
+
+    async def start(self, slot: int, **changes: object) -> Life:
+        """Returns when it answers, or when it died on the way."""
+        self._count += 1
+        log = Path(self._base.folder) / "logs" / f"{slot}-{self._count}.log"
+        config = replace(self._base, slot=slot, port=self._ports[slot], log=str(log), **changes)  # type: ignore[arg-type]
+        life = self._lives[slot] = Life(slot)
+        self._waiting_for_birth.append(life)
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.write(json.dumps(config.to_json()).encode() + b"\n")
+        async with asyncio.timeout(BIRTH_SECONDS):
+            first = [asyncio.ensure_future(event.wait()) for event in (life.ready, life.died)]
+            try:
+                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for waiter in first:
+                    waiter.cancel()
+        return life
+
+    async def start_all(self) -> None:
+        await asyncio.gather(*(self.start(slot) for slot in self.slots))
+        for life in self._lives.values():
+            assert not life.died.is_set(), f"node {life.slot} did not start; see {self._base.folder}/logs"
+
+    async def kill(self, slot: int, *, note: bool = True) -> None:
+        life = self._lives[slot]
+        if not life.died.is_set():
+            if note:
+                self.blows.append(Blow(time.time(), "kill", life.node))
+            os.kill(life.pid, signal.SIGKILL)
+            await life.died.wait()
+
+    async def pause(self, slot: int, seconds: float) -> None:
+        life = self._lives[slot]
+        if life.died.is_set():
+            return
+        self.blows.append(Blow(time.time(), "pause", life.node, seconds))
+        life.paused = True
+        os.kill(life.pid, signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        life.paused = False
+        if not life.died.is_set():
+            os.kill(life.pid, signal.SIGCONT)
+
+    async def listen(self) -> None:
+        """Until the nursery ends."""
+        assert self._nursery.stdout is not None
+        while line := await self._nursery.stdout.readline():
+            said = json.loads(line)
+            if "born" in said:
+                life = self._waiting_for_birth.pop(0)
+                life.pid = said["pid"]
+                self._by_pid[life.pid] = life
+                life.born.set()
+            elif "ready" in said:
+                life = self._by_pid[said["ready"]]
+                life.node = said["node"]
+                life.ready.set()
+            else:
+                life = self._by_pid[said["died"]]
+                life.status = said["status"]
+                if life.status not in (-signal.SIGKILL, None):
+                    self.bystander_deaths.append(f"node {life.slot} ended with {life.status}")
+                life.died.set()
+
+
+@asynccontextmanager
+async def cluster(
+    database: str, folder: Path, *, nodes: int, lease: float = 1.5, mutant: str | None = None
+) -> AsyncIterator[Cluster]:
+    """Nodes are not started yet. All of them are dead when the block ends."""
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    nursery = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.durable.chaos.nursery", cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    base = NodeConfig(slot=0, port=0, database=database, folder=str(folder), log="", lease=lease, mutant=mutant)
+    running = Cluster(nursery, base, [_free_port() for _ in range(nodes)])
+    listening = asyncio.create_task(running.listen())
+    try:
+        yield running
+    finally:
+        assert nursery.stdin is not None
+        nursery.stdin.close()
+        await nursery.wait()
+        await listening
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,112 @@
+"""One node, as `toolyard serve` makes it, with the effect tools and with whatever defect it is told to have."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.durable.chaos import effects
+
+APPROVAL_SECONDS = 3.0
+"""The time-out of an approval that nobody decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """`lease` in seconds. `crash_at` ends the process at that commit, before it or after it."""
+
+    slot: int
+    port: int
+    database: str
+    folder: str
+    log: str
+    lease: float = 1.5
+    mutant: str | None = None
+    crash_at: int | None = None
+    crash_after: bool = False
+    count_to: str | None = None
+    """A file that gets the number of commits so far."""
+
+    @property
+    def effects(self) -> Path:
+        return Path(self.folder) / "effects.jsonl"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _nobody(_: dict[str, Any]) -> None: ...
+
+
+REPORT: Callable[[dict[str, Any]], None] = _nobody
+
+
+def import_everything() -> None:
+    import psycopg  # noqa: F401
+    import uvloop  # noqa: F401
+
+    import toolyard.faces.http
+    import toolyard.providers.python
+    import toolyard.store.postgres  # noqa: F401
+    from toolyard.app import App  # noqa: F401
+    from toolyard.faces import asgi  # noqa: F401
+    from toolyard.serving import serving  # noqa: F401
+
+
+def run(config: NodeConfig) -> None:
+    import uvloop
+
+    from tests.durable.chaos import commits, mutants
+
+    os.environ[effects.FILE] = str(config.effects)
+    if config.mutant:
+        mutants.apply(config.mutant)
+    if config.crash_at is not None or config.count_to is not None:
+        commits.watch(config.crash_at, after=config.crash_after, count_to=config.count_to)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config))
+
+
+async def _serve(config: NodeConfig) -> None:
+    from toolyard.app import App
+    from toolyard.faces import asgi
+    from toolyard.serving import listening_socket, serving
+
+    with listening_socket("127.0.0.1", config.port) as bound:
+        async with App.running(_settings(config), _manifest()) as app, serving(asgi.build(app), bound):
+            REPORT({"ready": os.getpid(), "node": _node_id(app)})
+            await asyncio.Event().wait()
+
+
+def _settings(config: NodeConfig) -> Any:
+    from toolyard.app import Settings
+
+    known: dict[str, Any] = {"lease": config.lease} if "lease" in Settings.__dataclass_fields__ else {}
+    return Settings(
+        data_dir=Path(config.folder),
+        database=config.database,
+        blobs=str(Path(config.folder) / "blobs"),
+        port=config.port,
+        **known,
+    )
+
+
+def _manifest() -> Any:
+    from toolyard.manifest import Manifest, PythonConfig
+
+    module = effects.__name__
+    return Manifest(
+        providers=(
+            PythonConfig(id="free", module=module),
+            PythonConfig(id="asked", module=module, auto_approve=False, approval_timeout=APPROVAL_SECONDS),
+        )
+    )
+
+
+def _node_id(app: Any) -> str:
+    engine = getattr(app, "engine", None)
+    return str(engine.node_id) if engine is not None else f"pid-{os.getpid()}"

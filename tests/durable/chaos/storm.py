@@ -1,0 +1,132 @@
+"""One run from an empty database to the verdict: nodes, clients and nemesis together, then the checker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.durable.chaos import workload
+from tests.durable.chaos.checker import Violation, check
+from tests.durable.chaos.client import Client
+from tests.durable.chaos.cluster import Cluster, cluster
+from tests.durable.chaos.evidence import Evidence, gather
+from tests.durable.chaos.history import History
+from tests.durable.chaos.nemesis import Nemesis
+from tests.durable.chaos.yard import make_ready
+from tests.store.postgres import PostgresServer
+
+QUIET_SECONDS = 40.0
+"""How long after the storm everything may take to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`nodes` is 1 on SQLite: one process owns the file."""
+
+    seed: int
+    seconds: float
+    nodes: int = 1
+    at_once: int = 12
+    pause_between: tuple[float, float] = (0.3, 0.9)
+    mutant: str | None = None
+    lease: float = 1.5
+
+
+@dataclass(slots=True)
+class Outcome:
+    plan: Plan
+    violations: list[Violation] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"plan": asdict(self.plan), **self.figures, "violations": [asdict(v) for v in self.violations]}
+
+
+async def storm(plan: Plan, database: str, folder: Path, *, postgres: PostgresServer | None = None) -> Outcome:
+    began = time.monotonic()
+    access = await make_ready(database)
+    history = History()
+    async with cluster(database, folder, nodes=plan.nodes, lease=plan.lease, mutant=plan.mutant) as nodes:
+        await nodes.start_all()
+        client = Client(nodes.urls, random.Random(f"{plan.seed} client"))
+        clients = workload.Clients(client, access, history, random.Random(f"{plan.seed} clients"))
+        nemesis = Nemesis(
+            nodes, random.Random(f"{plan.seed} nemesis"), postgres=postgres, pause_between=plan.pause_between
+        )
+        try:
+            stories, _ = await asyncio.gather(
+                workload.run(clients, seconds=plan.seconds, at_once=plan.at_once), nemesis.rage(plan.seconds)
+            )
+            await _until_quiet(nodes, client, access.approvers[0])
+        finally:
+            await client.close()
+        for slot in nodes.slots:
+            await nodes.kill(slot, note=False)
+        blows, deaths = list(nodes.blows), list(nodes.bystander_deaths)
+    evidence = await gather(database, folder / "effects.jsonl", blows, deaths)
+    outcome = Outcome(plan, check(evidence, history), _figures(evidence, history, stories))
+    outcome.figures["seconds"] = round(time.monotonic() - began, 1)
+    if outcome.violations:
+        _keep(folder, outcome, evidence, history)
+    return outcome
+
+
+async def _until_quiet(nodes: Cluster, client: Client, key: str) -> None:
+    """Until no call is open. What stays open after the wait is the checker's to report."""
+    until = time.monotonic() + QUIET_SECONDS
+    while time.monotonic() < until:
+        open_calls = 0
+        for state in ("PENDING", "PROCESSING"):
+            answer = await client.ask("GET", f"/v1/calls?state={state}&limit=1", key=key)
+            open_calls += len(answer.body["items"]) if answer.ok else 1
+        if not open_calls:
+            return
+        await asyncio.sleep(0.1)
+
+
+def _figures(evidence: Evidence, history: History, stories: int) -> dict[str, Any]:
+    ends = Counter(f"{call.state} {call.code or ''}".strip() for call in evidence.calls.values())
+    return {
+        "stories": stories,
+        "calls": dict(sorted(ends.items())),
+        "jobs": dict(Counter(job.state for job in evidence.jobs.values())),
+        "takeovers": sum(job.takeovers for job in evidence.jobs.values()),
+        "events": sum(map(len, evidence.events.values())),
+        "effects": len(evidence.effects),
+        "blows": dict(Counter(blow.what for blow in evidence.blows)),
+        "operations": {
+            f"{kind} {phase}": n
+            for (kind, phase), n in sorted(Counter((o.kind, o.phase.value) for o in history.operations).items())
+        },
+    }
+
+
+def _keep(folder: Path, outcome: Outcome, evidence: Evidence, history: History) -> None:
+    """Everything that is needed to find out why."""
+    write = {
+        "outcome.json": outcome.to_json(),
+        "history.json": [asdict(operation) for operation in history.operations],
+        "evidence.json": asdict(evidence),
+    }
+    for name, content in write.items():
+        (folder / name).write_text(json.dumps(content, indent=1, default=str), "utf-8")
+
+
+def report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The sum of several runs."""
+    blows: Counter[str] = Counter()
+    for outcome in outcomes:
+        blows.update(outcome.figures["blows"])
+    return {
+        "runs": len(outcomes),
+        "blows": dict(blows),
+        "stories": sum(outcome.figures["stories"] for outcome in outcomes),
+        "violations": sum(len(outcome.violations) for outcome in outcomes),
+    }
