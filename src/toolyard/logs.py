@@ -11,10 +11,23 @@ import sys
 
 def log_to_stderr(*, verbose: bool = False, quiet: bool = False) -> None:
     """Both structlog and the standard library's loggers: INFO if `verbose`, nothing if `quiet`, else WARNING."""
-    import structlog
-
     level = logging.INFO if verbose else logging.CRITICAL if quiet else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True)
+    _configure(level, for_good=True)
+
+
+def log_safely() -> None:
+    """For a program that embeds a yard and has not configured structlog, whose default prints local variables."""
+    import structlog
+
+    if not structlog.is_configured():
+        _configure(logging.NOTSET, for_good=False)
+
+
+def _configure(level: int, *, for_good: bool) -> None:
+    """`for_good`: loggers keep what they are given, as a process of our own never changes it."""
+    import structlog
+
     renderer = (
         structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)
         if sys.stderr.isatty()
@@ -29,14 +42,6 @@ def log_to_stderr(*, verbose: bool = False, quiet: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=for_good,
     )
-
-
-def log_safely() -> None:
-    """For a program that embeds a yard and has not configured structlog, whose default prints local variables."""
-    import structlog
-
-    if not structlog.is_configured():
-        log_to_stderr()
