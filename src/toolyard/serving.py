@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -59,6 +60,17 @@ def listening_socket(host: str, port: int) -> socket.socket:
             suggestion="Stop what runs there, or choose another port with --port.",
         ) from None
     return bound
+
+
+def settle_memory() -> None:
+    """Once everything long-lived is built: keep the collector from walking it again and again.
+
+    A full collection visits every object of the catalog (10,000 tools are a million); calls make few cycles, so it may
+    also come less often.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 100)
 
 
 @asynccontextmanager

@@ -110,7 +110,7 @@ class _Stopper:
 async def _serve(settings: Settings, manifest: Manifest, bound: socket.socket) -> None:
     from toolyard.app import App
     from toolyard.faces import asgi
-    from toolyard.serving import serving
+    from toolyard.serving import serving, settle_memory
 
     stopper = _Stopper()
     async with AsyncExitStack() as stack:
@@ -120,6 +120,7 @@ async def _serve(settings: Settings, manifest: Manifest, bound: socket.socket) -
         await stack.enter_async_context(serving(asgi.build(app), bound))
         link = None if settings.demo else await app.operators.first_link(app.settings.url)
         print(welcome(app, link), flush=True)
+        settle_memory()
         await stopper.wait()
         print("Stopping ...", flush=True)
 
