@@ -16,44 +16,57 @@ ASGIApp: TypeAlias = Callable[[ASGIScope, ASGIReceive, ASGISend], Awaitable[None
 _HTTP_ROOTS = frozenset({"v1", "api", "sessions", "healthz", "readyz", "metrics", "docs", "openapi.json", "blobs"})
 
 
-def build(app: App) -> ASGIApp:
-    """Route by the first segment of the path: /mcp, the HTTP API, and the console for everything else."""
-    faces: dict[str, ASGIApp] = {}
-    counters = Counters(app.bus)  # counts from the start; the face that shows them may come much later
+class Faces:
+    """Routes by the first segment of the path: /mcp, the HTTP API, and the console for everything else."""
 
-    def face(name: str) -> ASGIApp:
-        known = faces.get(name)
-        if known is None:
-            known = faces[name] = _build_face(name, app, counters)
-        return known
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._built: dict[str, ASGIApp] = {}
+        self._counters = Counters(app.bus)  # counts from the start; the face that shows them may come much later
+        self._end_streams: list[Callable[[], None]] = [app.bus.close]
 
-    async def asgi(scope: ASGIScope, receive: ASGIReceive, send: ASGISend) -> None:
+    async def __call__(self, scope: ASGIScope, receive: ASGIReceive, send: ASGISend) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
         root = scope["path"].split("/", 2)[1]
         if root in ("mcp", ".well-known"):
-            await face("mcp")(scope, receive, send)
+            await self._face("mcp")(scope, receive, send)
         elif root in _HTTP_ROOTS:
-            await face("http")(scope, receive, send)
+            await self._face("http")(scope, receive, send)
         else:
-            await face("console")(scope, receive, send)
+            await self._face("console")(scope, receive, send)
 
-    return asgi
+    def close(self) -> None:
+        """End every standing stream. Called before the HTTP server stops, which otherwise waits for them in vain."""
+        for end in self._end_streams:
+            end()
+
+    def _face(self, name: str) -> ASGIApp:
+        known = self._built.get(name)
+        if known is None:
+            known = self._built[name] = self._build(name)
+        return known
+
+    def _build(self, name: str) -> ASGIApp:
+        if name == "mcp":
+            from toolyard.faces.mcp import build as build_mcp
+
+            edge = build_mcp(self._app)
+            self._end_streams.append(edge.close)
+            return edge
+        if name == "http":
+            from toolyard.faces.http import build as build_http
+
+            return build_http(self._app, self._counters)
+        from toolyard.faces.console import build as build_console
+
+        return build_console(self._app)
 
 
-def _build_face(name: str, app: App, counters: Counters) -> ASGIApp:
-    if name == "mcp":
-        from toolyard.faces.mcp import build as build_mcp
-
-        return build_mcp(app)
-    if name == "http":
-        from toolyard.faces.http import build as build_http
-
-        return build_http(app, counters)
-    from toolyard.faces.console import build as build_console
-
-    return build_console(app)
+def build(app: App) -> Faces:
+    """The whole yard as an ASGI application."""
+    return Faces(app)
 
 
 async def _lifespan(receive: ASGIReceive, send: ASGISend) -> None:

@@ -61,7 +61,6 @@ AutoApprove: TypeAlias = bool | Literal["read_only"]
 JsonSchema: TypeAlias = dict[str, Any]
 
 DEFAULT_TIMEOUT = 30.0
-DEFAULT_START_TIMEOUT = 10.0
 DEFAULT_APPROVAL_TIMEOUT = 300.0
 
 
@@ -77,7 +76,8 @@ class _Provider(_Model, frozen=True, kw_only=True, tag_field="kind"):
     """Refuse to start without it; otherwise it is shown as down and retried."""
     timeout: Seconds = DEFAULT_TIMEOUT
     """Per call, without the time spent waiting for a person."""
-    start_timeout: Seconds = DEFAULT_START_TIMEOUT
+    start_timeout: Seconds | None = None
+    """For connecting and listing; by default 60 for a `command`, which may have to download itself first, else 10."""
     auto_approve: AutoApprove = True
     approval_timeout: Seconds = DEFAULT_APPROVAL_TIMEOUT
 
@@ -182,7 +182,7 @@ class McpShortForm(_Model, frozen=True, kw_only=True):
     auto_approve: AutoApprove = True
     approval_timeout: Seconds = DEFAULT_APPROVAL_TIMEOUT
     timeout: Seconds = DEFAULT_TIMEOUT
-    start_timeout: Seconds = DEFAULT_START_TIMEOUT
+    start_timeout: Seconds | None = None
     required: bool = True
 
     def as_provider(self) -> McpConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import cast
 
 import orjson
@@ -99,10 +100,18 @@ async def _picture(request: Request) -> Response:
 
 
 async def _visit_the_vet(request: Request) -> Response:
-    """Slow on purpose: takes as many seconds as it is told to."""
+    """Slow on purpose: takes as many seconds as it is told to, or until nobody waits for it any more."""
     seconds = _number(request, "seconds", 3, 0, LONGEST_VISIT)
-    await asyncio.sleep(seconds)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await _caller_left(request)
+            return _json({"verdict": "left early"})
     return _json({"verdict": "perfectly healthy", "waited_seconds": seconds})
+
+
+async def _caller_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _open_till(request: Request) -> Response:

@@ -117,7 +117,9 @@ async def _serve(settings: Settings, manifest: Manifest, bound: socket.socket) -
         if settings.demo:
             manifest = await _with_demo(manifest, settings.data_dir, stack)
         app = await stack.enter_async_context(App.running(settings, manifest))
-        await stack.enter_async_context(serving(asgi.build(app), bound))
+        faces = asgi.build(app)
+        await stack.enter_async_context(serving(faces, bound))
+        stack.callback(faces.close)
         link = None if settings.demo else await app.operators.first_link(app.settings.url)
         print(welcome(app, link), flush=True)
         settle_memory()

@@ -77,6 +77,10 @@ class Edge:
         self._guard = guard
         self._accepts: dict[bytes | None, tuple[bool, bool]] = {}
 
+    def close(self) -> None:
+        """End the standing streams, so that the server can stop."""
+        self.face.close()
+
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
