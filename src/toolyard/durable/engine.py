@@ -7,12 +7,12 @@ import logging
 import math
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 from toolyard.core.clock import Clock
 from toolyard.core.errors import NotFound, StoreUnavailable
 from toolyard.core.ids import new_id
-from toolyard.durable import claims, jobs, nodes
+from toolyard.durable import claims, jobs, nodes, schedules
 from toolyard.durable.claims import Ended, Look, Wanted
 from toolyard.durable.events import Bus
 from toolyard.durable.hints import EVERYTHING, Waiter, Watchers
@@ -83,7 +83,9 @@ class Engine:
         self._watchers = Watchers()
         self._remote: Remote | None = None
         self._woken = asyncio.Event()
+        self._fire_at = 0.0
         self._draining = False
+        self._stopped = False
         self._task: asyncio.Task[None] | None = None
 
     # -- what others register and ask ---------------------------------------------------------------------------------
@@ -171,6 +173,11 @@ class Engine:
             living = frozenset(self._of_this_process)
             await self.store.tx(lambda c: nodes.remove_others(c, living))
         await self._renew()
+        if self.store.dialect == "postgres":
+            from toolyard.durable.postgres_hints import HintConnections, PostgresHints
+
+            self._remote = PostgresHints(cast("HintConnections", self.store), self.node_id, self._hinted)
+            await self._remote.start()
         self._task = asyncio.create_task(self._loop(), name="durable engine")
 
     async def stop(self) -> None:
@@ -180,18 +187,21 @@ class Engine:
         self._draining = True
         self._woken.set()
         stuck = await self._runs.drain(self._grace)
-        await self._end_tasks()
+        self._stopped = True
+        self._woken.set()
+        await asyncio.wait([self._task])  # its round may be claiming
         try:
             await self.store.tx(lambda c: self._leave(c, frozenset(stuck)))
+            self.hint("job:")
         except StoreUnavailable as error:
             log.warning("The node's jobs could not be given back; they are taken over: %s", error)
-        self.hint("job:")
+        await self._end_tasks()
 
     async def abandon(self) -> None:
         """Stop as a crash would: nothing is given back, the lease stays until it ends."""
         self._draining = True
-        await self._end_tasks()
         await self._runs.drop()
+        await self._end_tasks()
 
     async def _end_tasks(self) -> None:
         task, self._task = self._task, None
@@ -199,6 +209,9 @@ class Engine:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         await self._sweeps.stop()
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            await remote.close()
         self._of_this_process.discard(self.node_id)
 
     def _leave(self, c: Connection, stuck: frozenset[str]) -> None:
@@ -211,7 +224,7 @@ class Engine:
     # -- the one task -------------------------------------------------------------------------------------------------
 
     async def _loop(self) -> None:
-        while True:
+        while not self._stopped:
             self._woken.clear()
             try:
                 sleep = await self._round()
@@ -229,15 +242,22 @@ class Engine:
 
     async def _round(self) -> float:
         """Do what is due; seconds until something else is."""
-        sweep_in = self._sweeps.begin_due(asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        sweep_in = self._sweeps.begin_due(now)
         if self.lease.age >= self.ttl / 5:
             await self._renew()
+        if now >= self._fire_at and not self._draining:
+            fired = await self.store.tx(schedules.fire_due)
+            self._fire_at = now + min(fired.sleep, LOOK_EVERY)
+            if fired.job_ids:
+                self.hint(*(f"job:{job_id}" for job_id in fired.job_ids))
         room = self._room()
         wanted = Wanted(self.node_id, tuple(self._runs.kinds), room, self._runs.keys)
         look = await self.store.tx(lambda c: claims.look(c, wanted))
         await self._act_on(look)
         job_in = look.sleep if room else math.inf
-        return min(sweep_in, job_in, LOOK_EVERY, max(self.ttl / 5 - self.lease.age, 0.0))
+        renewal_in = max(self.ttl / 5 - self.lease.age, 0.0)
+        return min(sweep_in, job_in, renewal_in, max(self._fire_at - now, 0.0), LOOK_EVERY)
 
     def _room(self) -> int:
         if self._draining or not self.lease.fresh:

@@ -93,6 +93,14 @@ class PostgresStore:
         """All statements of `fn` see the same state of the database."""
         return await self._queued(self._reads, fn)
 
+    async def hint_connection(self) -> psycopg.AsyncConnection:
+        """A direct connection of the caller's own, in autocommit mode, for LISTEN and NOTIFY. Not for rows.
+
+        Raises:
+            psycopg.Error: none to be had.
+        """
+        return await self._address.connect_async()
+
     async def close(self) -> None:
         if not self._open:
             return

@@ -68,6 +68,14 @@ class Address:
             raise
         return raw
 
+    async def connect_async(self) -> psycopg.AsyncConnection:
+        """In autocommit mode, for LISTEN and NOTIFY.
+
+        Raises:
+            psycopg.Error: no connection.
+        """
+        return await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+
     def connect_at_start(self, patience: float) -> psycopg.Connection:
         """Wait only for a server that says it is starting.
 
