@@ -40,7 +40,7 @@ class Client:
     def __init__(self, nodes: list[str], dice: random.Random) -> None:
         self.nodes = nodes
         self._dice = dice
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ONE_ANSWER))
+        self._session = aiohttp.ClientSession()
 
     async def close(self) -> None:
         await self._session.close()
@@ -50,39 +50,38 @@ class Client:
 
     async def ask(
         self, method: str, path: str, *, key: str, body: object = None, headers: Mapping[str, str] | None = None,
-        attempts: int = 10_000, patience: float = PATIENCE,
+        patience: float = PATIENCE, one_answer: float = ONE_ANSWER,
     ) -> Answer:  # fmt: skip
         """
         Raises:
             OutOfPatienceError: what happened is not known.
         """
         until = time.monotonic() + patience
-        said = "nothing"
-        for _ in range(attempts):
+        sent = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **(headers or {})}
+        data = None if body is None else orjson.dumps(body)
+        limit = aiohttp.ClientTimeout(total=one_answer)
+        while True:
             try:
-                answer = await self._once(method, self.any_node() + path, key, body, headers or {})
-            except _BROKEN as error:
-                said = repr(error)
-            else:
+                url = self.any_node() + path
+                async with self._session.request(method, url, data=data, headers=sent, timeout=limit) as response:
+                    answer = _answer(response.status, await response.read())
                 if answer.status not in _TRY_AGAIN:
                     return answer
                 said = f"{answer.status} {answer.body}"
+            except _BROKEN as error:
+                said = repr(error)
             if time.monotonic() > until:
-                break
+                raise OutOfPatienceError(f"{method} {path}: {said}")
             await asyncio.sleep(self._dice.uniform(0.02, 0.15))
-        raise OutOfPatienceError(f"{method} {path}: {said}")
-
-    async def _once(self, method: str, url: str, key: str, body: object, headers: Mapping[str, str]) -> Answer:
-        sent = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
-        data = None if body is None else orjson.dumps(body)
-        async with self._session.request(method, url, data=data, headers=sent) as response:
-            raw = await response.read()
-            try:
-                return Answer(response.status, orjson.loads(raw) if raw else None)
-            except orjson.JSONDecodeError:
-                return Answer(response.status, raw.decode(errors="replace"))
 
     def stream(self, url: str, *, key: str, headers: Mapping[str, str]) -> Any:
         """A GET whose answer is read as it comes; silence for longer than a keep-alive would be an error."""
         sent = {"Authorization": f"Bearer {key}", "Accept": "text/event-stream", **headers}
         return self._session.get(url, headers=sent, timeout=aiohttp.ClientTimeout(total=None, sock_read=3.0))
+
+
+def _answer(status: int, raw: bytes) -> Answer:
+    try:
+        return Answer(status, orjson.loads(raw) if raw else None)
+    except orjson.JSONDecodeError:
+        return Answer(status, raw.decode(errors="replace"))

@@ -33,6 +33,10 @@ class Life:
     died: asyncio.Event = field(default_factory=asyncio.Event)
     status: int | None = None
 
+    @property
+    def stands(self) -> bool:
+        return self.ready.is_set() and not self.paused and not self.died.is_set()
+
 
 @dataclass(frozen=True, slots=True)
 class Blow:

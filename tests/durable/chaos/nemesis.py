@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Coroutine
 
 from tests.durable.chaos.cluster import Blow, Cluster
 from tests.store.postgres import PostgresServer
@@ -26,32 +27,32 @@ class Nemesis:
         self._dice = dice
         self._postgres = postgres
         self._between = pause_between
-        self._busy: set[asyncio.Task[None]] = set()
+        self._busy: set[asyncio.Future[object]] = set()
 
     async def rage(self, seconds: float) -> None:
-        """Then every node is running again."""
+        """Then every node is running again. Nodes come back beside the next blows, as they would in life."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             await asyncio.sleep(self._dice.uniform(*self._between))
-            dice = self._dice.random()
-            if self._postgres is not None and dice < 1 / 12:
+            if self._postgres is not None and self._dice.random() < 1 / 12:
                 await self._strike_database(self._postgres)
                 continue
-            slot = self._dice.choice(self._cluster.slots)
-            if self._cluster.life(slot).paused:
+            standing = [slot for slot in self._cluster.slots if self._cluster.life(slot).stands]
+            if not standing:
                 continue
+            slot = self._dice.choice(standing)
             if self._dice.random() < KILLS:
                 await self._cluster.kill(slot)
-                await self._cluster.start(slot)
+                self._beside(self._cluster.start(slot))
             else:
-                self._pause(slot, self._dice.uniform(0.5, 3.0))
+                self._beside(self._cluster.pause(slot, self._dice.uniform(0.5, 3.0)))
         await asyncio.gather(*self._busy)
         for slot in self._cluster.slots:
-            if self._cluster.life(slot).died.is_set():
+            while self._cluster.life(slot).died.is_set():  # the database may have been away while it started
                 await self._cluster.start(slot)
 
-    def _pause(self, slot: int, seconds: float) -> None:
-        task = asyncio.create_task(self._cluster.pause(slot, seconds))
+    def _beside(self, work: Coroutine[object, object, object]) -> None:
+        task = asyncio.ensure_future(work)
         self._busy.add(task)
         task.add_done_callback(self._busy.discard)
 

@@ -13,6 +13,8 @@ from tests.durable.chaos import effects
 
 APPROVAL_SECONDS = 3.0
 """The time-out of an approval that nobody decides."""
+SILENCE = 2.0
+"""Seconds without a beat after which a client's call counts as abandoned, not counting the slack of the flush."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +74,17 @@ def run(config: NodeConfig) -> None:
 
 
 async def _serve(config: NodeConfig) -> None:
+    from tests.durable.chaos import jobs
     from toolyard.app import App
     from toolyard.faces import asgi
     from toolyard.serving import listening_socket, serving
 
     with listening_socket("127.0.0.1", config.port) as bound:
-        async with App.running(_settings(config), _manifest()) as app, serving(asgi.build(app), bound):
-            REPORT({"ready": os.getpid(), "node": _node_id(app)})
-            await asyncio.Event().wait()
+        async with App.running(_settings(config), _manifest()) as app:
+            engine = await _engine(app, config)
+            async with serving(jobs.beside(engine, asgi.build(app)), bound):
+                REPORT({"ready": os.getpid(), "node": engine.node_id})
+                await asyncio.Event().wait()
 
 
 def _settings(config: NodeConfig) -> Any:
@@ -107,6 +112,13 @@ def _manifest() -> Any:
     )
 
 
-def _node_id(app: Any) -> str:
+async def _engine(app: Any, config: NodeConfig) -> Any:
+    from tests.durable.chaos import jobs
+    from toolyard.durable.engine import Engine
+
     engine = getattr(app, "engine", None)
-    return str(engine.node_id) if engine is not None else f"pid-{os.getpid()}"
+    if engine is None:
+        engine = Engine(app.store, ttl=config.lease)
+        await engine.start()
+    engine.handle(jobs.KIND, jobs.run_job)
+    return engine

@@ -15,6 +15,7 @@ from typing import Any
 from tests.durable.chaos import workload
 from tests.durable.chaos.checker import Violation, check
 from tests.durable.chaos.client import Client
+from tests.durable.chaos.clients import Clients
 from tests.durable.chaos.cluster import Cluster, cluster
 from tests.durable.chaos.evidence import Evidence, gather
 from tests.durable.chaos.history import History
@@ -35,6 +36,8 @@ class Plan:
     nodes: int = 1
     at_once: int = 12
     pause_between: tuple[float, float] = (0.3, 0.9)
+    stories: tuple[str, ...] = ()
+    """Only these; all of them when empty."""
     mutant: str | None = None
     lease: float = 1.5
 
@@ -56,13 +59,14 @@ async def storm(plan: Plan, database: str, folder: Path, *, postgres: PostgresSe
     async with cluster(database, folder, nodes=plan.nodes, lease=plan.lease, mutant=plan.mutant) as nodes:
         await nodes.start_all()
         client = Client(nodes.urls, random.Random(f"{plan.seed} client"))
-        clients = workload.Clients(client, access, history, random.Random(f"{plan.seed} clients"))
+        clients = Clients(client, access, history, random.Random(f"{plan.seed} clients"))
         nemesis = Nemesis(
             nodes, random.Random(f"{plan.seed} nemesis"), postgres=postgres, pause_between=plan.pause_between
         )
         try:
             stories, _ = await asyncio.gather(
-                workload.run(clients, seconds=plan.seconds, at_once=plan.at_once), nemesis.rage(plan.seconds)
+                workload.run(clients, seconds=plan.seconds, at_once=plan.at_once, names=plan.stories),
+                nemesis.rage(plan.seconds),
             )
             await _until_quiet(nodes, client, access.approvers[0])
         finally:

@@ -246,26 +246,46 @@ def _damage(evidence: Evidence, history: History) -> None:
 
 
 BAD: dict[str, Sequence[Callable[[Evidence, History], None]]] = {
-    "everything_ends": (_still_open, _job_still_open, _undecided,),
-    "only_legal_moves": (_back_from_the_end, _complete_without_processing, _job_goes_on_after_its_end, _decide_again,),
-    "an_epoch_only_grows_and_cancelling_raises_it": (_epoch_falls, _cancelled_without_epoch,),
-    "events_are_numbered_without_gaps": (_drop_event, _renumber_event,),
+    "everything_ends": (_still_open, _job_still_open, _undecided),
+    "only_legal_moves": (_back_from_the_end, _complete_without_processing, _job_goes_on_after_its_end, _decide_again),
+    "an_epoch_only_grows_and_cancelling_raises_it": (_epoch_falls, _cancelled_without_epoch),
+    "events_are_numbered_without_gaps": (_drop_event, _renumber_event),
     "a_call_of_a_session_has_one_beginning_and_one_end": (_end_twice,),
-    "followers_received_the_log": (_follower_misses_one, _follower_sees_another, _follower_sees_one_twice,),
+    "followers_received_the_log": (_follower_misses_one, _follower_sees_another, _follower_sees_one_twice),
     "nothing_happens_twice": (_happen_twice,),
-    "what_completed_has_happened": (_never_happen, _happen_after_rejection,),
+    "what_completed_has_happened": (_never_happen, _happen_after_rejection),
     "effects_are_on_record_before_they_happen": (_happen_unrecorded,),
-    "one_winner_per_decision": (_two_winners, _loser_won,),
-    "what_ran_is_what_was_approved": (_run_what_was_asked_not_what_was_approved, _happen_after_rejection,),
-    "nothing_acknowledged_is_lost": (_lose_a_call, _answer_otherwise, _lose_a_session, _lose_an_injection, _lose_a_response,),
-    "nothing_is_written_down_twice": (_two_calls_for_one_key, _inject_twice,),
-    "nobody_who_kept_beating_is_abandoned": (_abandon_a_beating_client,),
-    "whoever_fell_silent_is_abandoned": (_complete_for_a_silent_client,),
-    "only_the_calls_of_struck_nodes_are_interrupted": (_interrupt_on_a_living_node,),
-    "steps_run_again_only_after_a_takeover": (_end_a_job_in_error, _run_steps_again, _skip_a_step, _forget_a_step, _lose_a_job,),
+    "one_winner_per_decision": (_two_winners, _loser_won),
+    "what_ran_is_what_was_approved": (_run_what_was_asked_not_what_was_approved, _happen_after_rejection),
+    "nothing_acknowledged_is_lost": (
+        _lose_a_call,
+        _answer_otherwise,
+        _lose_a_session,
+        _lose_an_injection,
+        _lose_a_response,
+    ),
+    "nothing_is_written_down_twice": (
+        _two_calls_for_one_key, _inject_twice,
+    ),
+    "nobody_who_kept_beating_is_abandoned": (
+        _abandon_a_beating_client,,
+    ),
+    "whoever_fell_silent_is_abandoned": (
+        _complete_for_a_silent_client,,
+    ),
+    "only_the_calls_of_struck_nodes_are_interrupted": (
+        _interrupt_on_a_living_node,,
+    ),
+    "steps_run_again_only_after_a_takeover": (
+        _end_a_job_in_error,
+        _run_steps_again,
+        _skip_a_step,
+        _forget_a_step,
+        _lose_a_job,
+    ),
     "a_job_says_once_that_it_ended": (_done_twice,),
     "nothing_was_damaged": (_damage,),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -1,136 +1,33 @@
-"""Seeded clients. Each scenario is one client's story; it asks any node, and writes down what it was told."""
+"""What the clients do during a storm: stories drawn by the seeded dice, several at a time."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from tests.durable.chaos.client import Client, OutOfPatienceError
-from tests.durable.chaos.history import History, Operation
-from tests.durable.chaos.yard import FINAL, Access
-
-CALL_PATIENCE = 40.0
-"""Seconds until a call must have ended."""
-
-
-@dataclass(slots=True)
-class Clients:
-    """What every scenario needs."""
-
-    client: Client
-    access: Access
-    history: History
-    dice: random.Random
-
-    def label(self, kind: str) -> str:
-        return f"{kind}-{self.dice.getrandbits(48):012x}"
-
+from tests.durable.chaos.approving import approved_call
+from tests.durable.chaos.clients import Clients, cancelled_call, direct_call
+from tests.durable.chaos.conversation import conversation, job_alone
 
 Scenario = Callable[[Clients], Awaitable[None]]
 
-
-async def direct_call(clients: Clients) -> None:
-    """A call with side effects; sometimes two clients send the very same one to different nodes."""
-    dice = clients.dice
-    label = clients.label("call")
-    tool = f"free:{dice.choice(('act', 'act', 'put'))}"
-    arguments = {"label": label, "value": f"v{dice.randrange(1000)}", "seconds": round(dice.uniform(0, 0.3), 3)}
-    senders = 2 if dice.random() < 0.3 else 1
-    await asyncio.gather(*(submit_and_follow(clients, tool, label, arguments) for _ in range(senders)))
-
-
-async def cancelled_call(clients: Clients) -> None:
-    """Cancelled while it runs, from whichever node is asked."""
-    dice = clients.dice
-    label = clients.label("cancel")
-    arguments = {"label": label, "value": "slow", "seconds": round(dice.uniform(0.3, 1.5), 3)}
-    submit = clients.history.ask("submit", label, tool="free:act", arguments=arguments)
-    call_id = await submit_call(clients, submit, wait=0)
-    if call_id is None:
-        return
-    await asyncio.sleep(dice.uniform(0, 0.6))
-    cancel = clients.history.ask("cancel", call_id)
-    try:
-        answer = await clients.client.ask("POST", f"/v1/calls/{call_id}/cancel", key=clients.access.caller)
-        cancel.ok(status=answer.status, body=answer.body)
-    except OutOfPatienceError as error:
-        cancel.unknown(error=str(error))
-    await follow_to_the_end(clients, submit, call_id)
+STORIES: Mapping[str, tuple[int, Scenario]] = {
+    "direct_call": (5, direct_call),
+    "cancelled_call": (1, cancelled_call),
+    "approved_call": (4, approved_call),
+    "conversation": (3, conversation),
+    "job_alone": (0, job_alone),
+}
+"""By name, with weights; those of weight 0 are only told when they are asked for."""
 
 
-async def submit_and_follow(clients: Clients, tool: str, label: str, arguments: dict[str, Any]) -> None:
-    submit = clients.history.ask("submit", label, tool=tool, arguments=arguments)
-    call_id = await submit_call(clients, submit, wait=clients.dice.choice((0, 2)))
-    if call_id is not None:
-        await follow_to_the_end(clients, submit, call_id)
-
-
-async def submit_call(clients: Clients, submit: Operation, *, wait: float) -> str | None:
-    """The call's id, asking with the same key until a node says so; None when it was refused or nobody answered."""
-    tool, arguments = submit.given["tool"], submit.given["arguments"]
-    until = time.monotonic() + CALL_PATIENCE
-    said: Any = None
-    while time.monotonic() < until:
-        try:
-            answer = await clients.client.ask(
-                "POST", f"/v1/tools/{tool}/call?wait={wait}", key=clients.access.caller,
-                body={"arguments": arguments}, headers={"Idempotency-Key": submit.label},
-            )  # fmt: skip
-        except OutOfPatienceError as error:
-            said = str(error)
-            break
-        said = answer.body
-        if answer.ok:
-            call_id = str(answer.body["id"])
-            submit.seen["call"] = call_id
-            _note_end(submit, answer.body, (answer.body.get("error") or {}).get("code"))
-            return call_id
-        if answer.status != 409:
-            submit.refused(status=answer.status, body=answer.body)
-            return None
-        await asyncio.sleep(0.2)  # another node is at it
-    submit.unknown(error=str(said))
-    return None
-
-
-async def follow_to_the_end(clients: Clients, submit: Operation, call_id: str) -> None:
-    """Ask until the call has ended, and note the end that was told."""
-    until = time.monotonic() + CALL_PATIENCE
-    said: Any = None
-    while time.monotonic() < until:
-        try:
-            answer = await clients.client.ask("GET", f"/v1/calls/{call_id}", key=clients.access.caller)
-        except OutOfPatienceError as error:
-            said = str(error)
-            break
-        said = answer.body
-        if answer.ok and answer.body["state"] in FINAL:
-            _note_end(submit, answer.body, answer.body["error_code"])
-            submit.ok()
-            return
-        await asyncio.sleep(0.1)
-    submit.unknown(error=str(said)[:300])
-
-
-def _note_end(submit: Operation, told: dict[str, Any], code: str | None) -> None:
-    """Each end that was told is kept: all must be the one on record."""
-    if told["state"] in FINAL:
-        submit.seen.setdefault("ends", []).append((told["state"], code))
-
-
-SCENARIOS: list[tuple[int, Scenario]] = [(6, direct_call), (1, cancelled_call)]
-"""With weights."""
-
-
-async def run(clients: Clients, *, seconds: float, at_once: int) -> int:
-    """Scenarios one after the other in so many lanes, new ones until the time is over; how many there were."""
+async def run(clients: Clients, *, seconds: float, at_once: int, names: Sequence[str] = ()) -> int:
+    """Stories one after the other in so many lanes, new ones until the time is over; how many there were."""
     until = time.monotonic() + seconds
-    weights = [weight for weight, _ in SCENARIOS]
-    stories = [story for _, story in SCENARIOS]
+    chosen = [STORIES[name] for name in names] if names else list(STORIES.values())
+    weights = [max(weight, 1) if names else weight for weight, _ in chosen]
+    stories = [story for _, story in chosen]
     told = 0
 
     async def lane() -> None:

@@ -48,6 +48,7 @@ async def make_ready(database: str) -> Access:
 def _watch(c: Connection) -> None:
     serial = "INTEGER PRIMARY KEY AUTOINCREMENT" if c.dialect == "sqlite" else "BIGSERIAL PRIMARY KEY"
     c.execute(f"CREATE TABLE chaos_moves (n {serial}, what TEXT, id TEXT, old TEXT, new TEXT, epoch BIGINT)")
+    c.execute("CREATE TABLE chaos_woken (id TEXT PRIMARY KEY)")
     for table, column, columns, condition in _WATCHED:
         moved = condition.format(moved=f"OLD.{column} {_CHANGED[c.dialect]} NEW.{column}")
         _trigger(c, f"chaos_{table}_insert", f"AFTER INSERT ON {table} FOR EACH ROW", _write(table, "NULL", column))
