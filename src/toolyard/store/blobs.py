@@ -44,8 +44,9 @@ class Blobs:
         try:
             await self._objects.put_async(name, data)
         except (BaseError, OSError) as error:
+            why = str(error).partition("\n")[0]  # what follows is the object store's own debugging text
             raise StoreUnavailable(
-                f"A blob could not be written to {self.location}: {error}",
+                f"A blob could not be written to {self.location}: {why}",
                 suggestion="Check free space and permissions there.",
             ) from error
 

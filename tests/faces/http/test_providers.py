@@ -8,6 +8,8 @@ import httpx2
 import pytest
 
 from tests.faces.http.conftest import Clients
+from tests.providers.fakes import FakeProvider
+from toolyard.app import App
 from toolyard.core.principal import Scope
 
 NOBODY_THERE = "http://127.0.0.1:9/mcp"
@@ -39,6 +41,18 @@ async def test_a_provider_that_does_not_answer_is_kept_and_shown_as_down(local: 
     assert (refreshed.status_code, refreshed.json()["code"]) == (502, "upstream")
     assert (await local.delete("/v1/providers/crm")).status_code == 204
     assert (await local.get("/v1/providers/crm")).status_code == 404
+
+
+async def test_tools_that_were_left_out_are_listed_with_the_reason(local: httpx2.AsyncClient, app: App) -> None:
+    odd = FakeProvider("odd", "fine", "fine", "not\x00text")
+    await app.supervisor.add_and_start(odd)
+
+    shown = (await local.get("/v1/providers/odd")).json()
+
+    assert [tool["id"] for tool in (await local.get("/v1/tools?provider=odd")).json()["items"]] == ["odd:fine"]
+    assert len(shown["skipped"]) == 2, shown["skipped"]
+    assert "'fine'" in shown["skipped"][0]
+    assert "\\u0000" in shown["skipped"][1]
 
 
 async def test_a_refresh_asks_for_the_tools_again(local: httpx2.AsyncClient) -> None:

@@ -217,12 +217,12 @@ async def test_a_call_that_never_reached_its_tool_is_the_requests_fault_and_on_r
 @pytest.mark.parametrize(
     ("content", "status", "told"),
     [
-        (b"{", 422, "no JSON"),
+        (b"{", 422, "The body is no JSON: "),
         (b"[1]", 422, "valid"),
         (b'{"arguments": [1]}', 422, "/arguments"),
         (b'{"arguments": {}, "argument": {}}', 422, "/argument"),
-        (b'{"arguments": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, 400, "cannot be read"),
-        (b"\xff\xfe\x00", 400, "cannot be read"),
+        (b'{"arguments": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, 400, "nested too deeply"),
+        (b'{"arguments": {"text": "\xff"}}', 400, "not UTF-8"),
     ],
 )
 async def test_a_body_that_cannot_be_read_runs_nothing(

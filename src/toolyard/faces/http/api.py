@@ -132,11 +132,21 @@ async def _on_http(request: Request, error: Exception) -> Response:
     message = {
         404: f"There is nothing at {request.url.path[:200]!r}.",
         405: f"{request.url.path[:200]!r} does not take {request.method}.",
-        400: "The body cannot be read.",
+        400: _why_unreadable(refused.__cause__),
     }.get(refused.status_code, str(refused.detail))
     return problem(
         refused.status_code, code, message, suggestion="See /docs for what there is.", headers=refused.headers
     )
+
+
+def _why_unreadable(cause: BaseException | None) -> str:
+    match cause:
+        case UnicodeDecodeError():
+            return f"The body is not UTF-8: byte {cause.start} cannot be read."
+        case RecursionError():
+            return "The body is nested too deeply."
+        case _:
+            return "The body cannot be read."
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:

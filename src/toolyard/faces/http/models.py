@@ -181,6 +181,7 @@ class ProviderOut(Given):
     latency_ms: float | None
     last_error: str | None
     tool_count: int
+    skipped: list[str] = Field(description="Tools that were left out of the catalog, each with the reason.")
     since: Time
     required: bool
     retry_at: Time | None

@@ -45,7 +45,9 @@ def problem_of_errors(errors: Sequence[Mapping[str, Any]]) -> Response:
     return problem(
         422,
         "invalid",
-        "; ".join(f"{item['pointer']}: {item['message']}" for item in found),
+        "; ".join(
+            f"{item['pointer']}: {item['message']}" if item["pointer"] else str(item["message"]) for item in found
+        ),
         suggestion=str(suggestion) if suggestion else None,
         errors=found,
     )

@@ -112,9 +112,16 @@ def _provider_out(yard: Yard, status: ProviderStatus) -> ProviderOut:
         latency_ms=status.latency_ms,
         last_error=status.last_error,
         tool_count=status.tool_count,
+        skipped=[*status.skipped, *_left_out(yard, status.id)],
         since=rfc3339(status.since),
         required=status.required,
         retry_at=None if status.retry_at is None else rfc3339(status.retry_at),
         declared=yard.is_declared(status.id),
         config=None if config is None else dict(dump_provider(config, reveal=False)),
     )
+
+
+def _left_out(yard: Yard, namespace: str) -> list[str]:
+    """What the catalog itself would not take."""
+    problems = yard.catalog.snapshot.problems
+    return [f"{problem.name!r}: {problem.reason}" for problem in problems if problem.namespace == namespace]
