@@ -265,17 +265,12 @@ BAD: dict[str, Sequence[Callable[[Evidence, History], None]]] = {
         _lose_a_response,
     ),
     "nothing_is_written_down_twice": (
-        _two_calls_for_one_key, _inject_twice,
+        _two_calls_for_one_key,
+        _inject_twice,
     ),
-    "nobody_who_kept_beating_is_abandoned": (
-        _abandon_a_beating_client,,
-    ),
-    "whoever_fell_silent_is_abandoned": (
-        _complete_for_a_silent_client,,
-    ),
-    "only_the_calls_of_struck_nodes_are_interrupted": (
-        _interrupt_on_a_living_node,,
-    ),
+    "nobody_who_kept_beating_is_abandoned": (_abandon_a_beating_client,),
+    "whoever_fell_silent_is_abandoned": (_complete_for_a_silent_client,),
+    "only_the_calls_of_struck_nodes_are_interrupted": (_interrupt_on_a_living_node,),
     "steps_run_again_only_after_a_takeover": (
         _end_a_job_in_error,
         _run_steps_again,
