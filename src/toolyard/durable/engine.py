@@ -84,6 +84,7 @@ class Engine:
         self._remote: Remote | None = None
         self._woken = asyncio.Event()
         self._fire_at = 0.0
+        self._more = False
         self._draining = False
         self._stopped = False
         self._task: asyncio.Task[None] | None = None
@@ -255,6 +256,9 @@ class Engine:
         wanted = Wanted(self.node_id, tuple(self._runs.kinds), room, self._runs.keys)
         look = await self.store.tx(lambda c: claims.look(c, wanted))
         await self._act_on(look)
+        self._more = not self._draining and len(look.claimed) >= room
+        if self._more and self._room():
+            return 0.0
         job_in = look.sleep if room else math.inf
         renewal_in = max(self.ttl / 5 - self.lease.age, 0.0)
         return min(sweep_in, job_in, renewal_in, max(self._fire_at - now, 0.0), LOOK_EVERY)
@@ -292,8 +296,9 @@ class Engine:
         self.lease.renewed(sent)
 
     def _left(self, job: RunningJob) -> None:
-        """A run ended: tell who waits for its job. Nothing became claimable, unless this node was full."""
-        if len(self._runs) >= self._capacity - 1:
+        """A run ended: tell who waits for its job. The one task need not know, unless there is more to claim, or the
+        job waits until a time that may come before the next look."""
+        if self._more or job.waits_until is not None:
             self._woken.set()
         topic = f"job:{job.id}"
         self._watchers.wake((topic,))

@@ -55,6 +55,8 @@ class RunningJob:
         self.takeovers = job.takeovers
         self.ending = False
         """A transaction that ends this run is under way, or done."""
+        self.waits_until: float | None = None
+        """Set when the run ended by parking."""
         self._memo = dict(memo)
         self._store = store
         self._lease = lease
@@ -139,6 +141,7 @@ class RunningJob:
 
         self.ending = True
         if await self.tx(park):
+            self.waits_until = wake_at
             raise RunEnded
         self.ending = False
 
