@@ -133,6 +133,26 @@ async def test_what_only_looks_like_an_image_is_left_alone(tmp_path: Path) -> No
         assert outcome.result == ToolResult(content=(block,))
 
 
+async def test_long_binary_content_stays_out_of_answers_that_are_no_mcp_clients(tmp_path: Path) -> None:
+    data = base64.b64encode(bytes(30_000)).decode()
+    resource = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "application/pdf", "blob": data}}
+    sound = {"type": "audio", "mimeType": "audio/wav", "data": data}
+    result = ToolResult((resource, sound))
+    async with yard(tmp_path, answering(result)) as y:
+        by_http = await y.call("pets:read", {"text": "a"}, origin=Origin.HTTP)
+        by_mcp = await y.call("pets:read", {"text": "a"}, origin=Origin.MCP)
+        assert by_http.result is not None
+        where = f"They are in the whole result: /v1/calls/{by_http.call_id}/result]"
+        told = f"[30,000 bytes of application/pdf left out. {where}"
+        assert by_http.result.content == (
+            {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "application/pdf", "text": told}},
+            {"type": "text", "text": f"[30,000 bytes of audio/wav left out. {where}"},
+        )
+        assert decode_result(await y.calls.full_result(by_http.call_id)) == result
+        assert by_mcp.result is not None
+        assert by_mcp.result.content == result.content
+
+
 async def test_a_long_embedded_resource_is_cut_too(tmp_path: Path) -> None:
     block = {"type": "resource", "resource": {"uri": "file:///a", "text": "y" * 20_000}}
     async with yard(tmp_path, answering(ToolResult(content=(block,)))) as y:

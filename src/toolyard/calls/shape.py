@@ -144,7 +144,10 @@ def _cut(result: ToolResult, tool: Tool, call_id: str, origin: Origin) -> ToolRe
         contract = tool.output_schema is not None and origin is Origin.MCP
         if not contract:
             result = replace(result, structured=None, has_structured=False)
-    return replace(result, content=tuple(_cut_resource(block, call_id) for block in result.content))
+    content = tuple(_cut_resource(block, call_id) for block in result.content)
+    if origin is not Origin.MCP:  # an MCP client knows what to do with binary content; the others only read text
+        content = tuple(_without_binary(block, call_id) for block in content)
+    return replace(result, content=content)
 
 
 def cut(text: str, call_id: str) -> str:
@@ -165,6 +168,27 @@ def _cut_resource(block: JsonObject, call_id: str) -> JsonObject:
     if not isinstance(text, str) or len(text) <= MOST_CHARACTERS:
         return block
     return {**block, "resource": {**resource, "text": cut(text, call_id)}}
+
+
+def _without_binary(block: JsonObject, call_id: str) -> JsonObject:
+    """Long base64 in an embedded resource or a sound, replaced by where to get it."""
+    data, resource = block.get("data"), block.get("resource")
+    if block.get("type") == "audio" and isinstance(data, str) and len(data) > MOST_CHARACTERS:
+        return {"type": "text", "text": _binary_marker(data, block.get("mimeType"), call_id)}
+    if not isinstance(resource, dict):
+        return block
+    blob = resource.get("blob")
+    if not isinstance(blob, str) or len(blob) <= MOST_CHARACTERS:
+        return block
+    kept = {key: value for key, value in resource.items() if key != "blob"}
+    return {**block, "resource": {**kept, "text": _binary_marker(blob, resource.get("mimeType"), call_id)}}
+
+
+def _binary_marker(data: str, mime_type: JsonValue, call_id: str) -> str:
+    kind = mime_type if isinstance(mime_type, str) else "binary data"
+    return (
+        f"[{len(data) * 3 // 4:,} bytes of {kind} left out. They are in the whole result: /v1/calls/{call_id}/result]"
+    )
 
 
 def value_of(result: ToolResult) -> JsonValue:

@@ -49,7 +49,7 @@ class ToolsQuery(Page):
 async def list_tools(yard: Yard, query: Annotated[ToolsQuery, Query()]) -> Listed[ToolOut]:
     """The tools of the catalog, sorted by id; with `q`, the best matches first."""
     if query.q is not None:
-        hits = await yard.catalog.search(query.q, limit=LARGEST_PAGE)
+        hits = await yard.catalog.search(query.q, limit=LARGEST_PAGE, prefixes=True)
         wanted = [hit for hit in hits if _wanted(hit.entry, query)][: query.limit]
         return Listed(items=[_hit_out(hit, schemas=query.schemas) for hit in wanted])
     entries = [entry for entry in yard.catalog.snapshot.entries if _wanted(entry, query)]
