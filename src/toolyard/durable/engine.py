@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar, Protocol, cast
+from typing import cast
 
 from toolyard.core.clock import Clock
 from toolyard.core.errors import NotFound, StoreUnavailable
@@ -15,7 +15,7 @@ from toolyard.core.ids import new_id
 from toolyard.durable import claims, jobs, nodes, schedules
 from toolyard.durable.claims import Ended, Look, Wanted
 from toolyard.durable.events import Bus
-from toolyard.durable.hints import EVERYTHING, Waiter, Watchers
+from toolyard.durable.hints import EVERYTHING, Neighbours, Remote, Waiter, Watchers
 from toolyard.durable.jobs import JobRow, NewJob
 from toolyard.durable.nodes import Lease, SuspendAwareClock
 from toolyard.durable.running import RunningJob
@@ -40,23 +40,12 @@ CLAIMABLE = "jobs"
 """The topic that makes other nodes look for jobs."""
 
 
-class Remote(Protocol):
-    """Hints to and from other nodes."""
-
-    async def start(self) -> None: ...
-    def send(self, topics: Iterable[str]) -> None: ...
-    async def close(self) -> None: ...
-
-
 class Engine:
     """Runs the jobs of a store on this node. All methods belong on the event loop's thread.
 
     `ttl` is the lease in seconds (5 on PostgreSQL, 30 on SQLite). Of `clock` only `monotonic` is used, which must count
     suspend. A run that ends publishes `{id, kind}` on the bus as topic `job`.
     """
-
-    _of_this_process: ClassVar[set[str]] = set()
-    """Node ids: on SQLite, whose file belongs to one process, every other node is dead."""
 
     def __init__(
         self,
@@ -169,16 +158,12 @@ class Engine:
         Raises:
             StoreUnavailable: the database cannot be reached.
         """
-        self._of_this_process.add(self.node_id)
-        if self.store.dialect == "sqlite":
-            living = frozenset(self._of_this_process)
-            await self.store.tx(lambda c: nodes.remove_others(c, living))
-        await self._renew()
-        if self.store.dialect == "postgres":
-            from toolyard.durable.postgres_hints import HintConnections, PostgresHints
-
-            self._remote = PostgresHints(cast("HintConnections", self.store), self.node_id, self._hinted)
-            await self._remote.start()
+        try:
+            self._remote = await self._start_hints()
+            await self._renew()
+        except BaseException:
+            await self._end_tasks()
+            raise
         self._task = asyncio.create_task(self._loop(), name="durable engine")
 
     async def stop(self) -> None:
@@ -204,6 +189,19 @@ class Engine:
         await self._runs.drop()
         await self._end_tasks()
 
+    async def _start_hints(self) -> Remote:
+        if self.store.dialect == "postgres":
+            from toolyard.durable.postgres_hints import HintConnections, PostgresHints
+
+            remote = PostgresHints(cast("HintConnections", self.store), self.node_id, self._hinted)
+            await remote.start()
+            return remote
+        neighbours = Neighbours(self.store.location, self.node_id, self._hinted)
+        await neighbours.start()
+        living = neighbours.living
+        await self.store.tx(lambda c: nodes.remove_others(c, living))
+        return neighbours
+
     async def _end_tasks(self) -> None:
         task, self._task = self._task, None
         if task is not None:
@@ -213,7 +211,6 @@ class Engine:
         remote, self._remote = self._remote, None
         if remote is not None:
             await remote.close()
-        self._of_this_process.discard(self.node_id)
 
     def _leave(self, c: Connection, stuck: frozenset[str]) -> None:
         """Runs that would not stop keep their jobs, and the node its row, until the lease ends."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import ClassVar, Protocol, TypeAlias
 
 FALLBACK = 1.0
 """Seconds after which a watcher looks in any case, because a hint may be lost."""
@@ -15,6 +16,47 @@ MOST_LOOKS = 500.0
 """Fallback looks per second of all watchers of a node together: with more watchers each looks less often."""
 EVERYTHING = "*"
 """The topic that wakes all: hints may have been missed."""
+Told: TypeAlias = Callable[[Iterable[str]], None]
+"""What is called with the topics that another node said."""
+
+
+class Remote(Protocol):
+    """Hints to and from the other engines of a database."""
+
+    async def start(self) -> None: ...
+    def send(self, topics: Iterable[str]) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Neighbours:
+    """`Remote` for SQLite, whose file belongs to one process: the other engines, if any, are in it too."""
+
+    _told: ClassVar[dict[str, dict[str, Told]]] = {}
+    """By the store's location, then by node id."""
+
+    def __init__(self, location: str, node_id: str, told: Told) -> None:
+        self._location = location
+        self._node_id = node_id
+        self._told_here = told
+
+    @property
+    def living(self) -> frozenset[str]:
+        """Ids of the nodes in this process; any other node in the file is dead."""
+        return frozenset(self._told.get(self._location, ()))
+
+    async def start(self) -> None:
+        self._told.setdefault(self._location, {})[self._node_id] = self._told_here
+
+    def send(self, topics: Iterable[str]) -> None:
+        for node_id, told in self._told.get(self._location, {}).items():
+            if node_id != self._node_id:
+                told(topics)
+
+    async def close(self) -> None:
+        engines = self._told.get(self._location, {})
+        engines.pop(self._node_id, None)
+        if not engines:
+            self._told.pop(self._location, None)
 
 
 class Waiter:

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 import orjson
 import psycopg
 
-from toolyard.durable.hints import EVERYTHING
+from toolyard.durable.hints import EVERYTHING, Told
 
 log = logging.getLogger("toolyard.durable")
 
@@ -41,9 +41,9 @@ class HintConnections(Protocol):
 
 
 class PostgresHints:
-    """`told(topics)` is called with what other nodes said."""
+    """`Remote` by NOTIFY and LISTEN."""
 
-    def __init__(self, store: HintConnections, node_id: str, told: Callable[[Iterable[str]], None]) -> None:
+    def __init__(self, store: HintConnections, node_id: str, told: Told) -> None:
         self._store = store
         self._node_id = node_id
         self._told = told
