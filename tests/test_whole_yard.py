@@ -191,3 +191,12 @@ async def test_a_second_yard_on_the_same_database_is_refused(yard: App) -> None:
     with pytest.raises(StoreUnavailable, match="in use by another Toolyard"):
         async with App.running(yard.settings):
             pass
+
+
+async def test_hosts_that_the_manifest_names_are_let_in_to_mcp(tmp_path: Path) -> None:
+    statuses: dict[str, int] = {}
+    manifest = loads(b"settings: {allowed_hosts: [yard.internal]}")
+    async with App.running(settings(tmp_path), manifest) as app, client_of(build(app)) as client:
+        for host in ("yard.internal:8420", "evil.example"):
+            statuses[host] = (await client.post("/mcp", json={}, headers={"host": host})).status_code
+    assert statuses == {"yard.internal:8420": 401, "evil.example": 421}  # the demo is open to loopback names only

@@ -52,7 +52,7 @@ class Faces:
         if name == "mcp":
             from toolyard.faces.mcp import build as build_mcp
 
-            edge = build_mcp(self._app)
+            edge = build_mcp(self._app, allowed_hosts=self._app.manifest.settings.allowed_hosts)
             self._end_streams.append(edge.close)
             return edge
         if name == "http":

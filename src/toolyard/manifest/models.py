@@ -276,6 +276,8 @@ class SettingsConfig(_Model, frozen=True, kw_only=True):
     """Calls older than this are deleted; None keeps them."""
     public_url: Url | None = None
     """How clients reach this yard from outside, for links."""
+    allowed_hosts: Patterns = ()
+    """More names for the Host and Origin headers of MCP clients, besides `public_url` and loopback; `*` for all."""
     notifications: tuple[NotificationConfig, ...] = ()
     """Who is told when a call waits for a decision."""
 

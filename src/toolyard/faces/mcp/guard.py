@@ -33,7 +33,8 @@ class HostGuard:
         if host not in self._allowed and not self._allows(host):
             raise RpcError(
                 INVALID_REQUEST,
-                "This Host is not served here. Use the public URL, or add the name to the allowed hosts.",
+                "This Host is not served here. Use the public URL (--public-url), or name the host in the manifest's "
+                "settings.allowed_hosts.",
                 status=421,
             )
         if origin is not None and origin not in self._allowed and not self._allows(origin):
