@@ -9,10 +9,12 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tests.durable.chaos.node import NodeConfig
 
@@ -28,7 +30,6 @@ class Life:
     pid: int = 0
     node: str = ""
     paused: bool = False
-    born: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     died: asyncio.Event = field(default_factory=asyncio.Event)
     status: int | None = None
@@ -48,17 +49,69 @@ class Blow:
     seconds: float = 0.0
 
 
+class Nursery:
+    """The process that forks nodes, for any number of clusters."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._commands = process.stdin
+        self._reports = process.stdout
+        self._by_pid: dict[int, Life] = {}
+        self._unborn: deque[Life] = deque()
+
+    def bear(self, config: NodeConfig, life: Life) -> None:
+        self._unborn.append(life)
+        self._commands.write(json.dumps(config.to_json()).encode() + b"\n")
+
+    async def listen(self) -> None:
+        """Until it ends."""
+        while line := await self._reports.readline():
+            said = json.loads(line)
+            if "born" in said:
+                life = self._unborn.popleft()
+                life.pid = said["pid"]
+                self._by_pid[life.pid] = life
+            elif "ready" in said:
+                life = self._by_pid[said["ready"]]
+                life.node = said["node"]
+                life.ready.set()
+            else:
+                life = self._by_pid[said["died"]]
+                life.status = said["status"]
+                life.died.set()
+
+
+@asynccontextmanager
+async def nursery() -> AsyncIterator[Nursery]:
+    """Nodes that still live are killed when the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.durable.chaos.nursery", cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    running = Nursery(process)
+    listening = asyncio.create_task(running.listen())
+    try:
+        yield running
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        await listening
+
+
 class Cluster:
-    def __init__(self, nursery: asyncio.subprocess.Process, base: NodeConfig, ports: list[int]) -> None:
+    """Nodes on one database. None is started yet. `base` is what all their configurations have in common."""
+
+    def __init__(self, nursery: Nursery, base: NodeConfig, *, nodes: int) -> None:
+        (Path(base.folder) / "logs").mkdir(parents=True, exist_ok=True)
         self._nursery = nursery
         self._base = base
-        self._ports = ports
+        self._ports = [_free_port() for _ in range(nodes)]
         self._lives: dict[int, Life] = {}
-        self._by_pid: dict[int, Life] = {}
-        self._waiting_for_birth: list[Life] = []
         self._count = 0
         self.blows: list[Blow] = []
-        self.bystander_deaths: list[str] = []
+        self.deaths: list[str] = []
         """Nodes that ended without being killed: a defect of its own."""
 
     @property
@@ -72,15 +125,12 @@ class Cluster:
     def life(self, slot: int) -> Life:
         return self._lives[slot]
 
-    async def start(self, slot: int, **changes: object) -> Life:
+    async def start(self, slot: int, **changes: Any) -> Life:
         """Returns when it answers, or when it died on the way."""
         self._count += 1
         log = Path(self._base.folder) / "logs" / f"{slot}-{self._count}.log"
-        config = replace(self._base, slot=slot, port=self._ports[slot], log=str(log), **changes)  # type: ignore[arg-type]
         life = self._lives[slot] = Life(slot)
-        self._waiting_for_birth.append(life)
-        assert self._nursery.stdin is not None
-        self._nursery.stdin.write(json.dumps(config.to_json()).encode() + b"\n")
+        self._nursery.bear(replace(self._base, slot=slot, port=self._ports[slot], log=str(log), **changes), life)
         async with asyncio.timeout(BIRTH_SECONDS):
             first = [asyncio.ensure_future(event.wait()) for event in (life.ready, life.died)]
             try:
@@ -97,7 +147,7 @@ class Cluster:
 
     async def kill(self, slot: int, *, note: bool = True) -> None:
         life = self._lives[slot]
-        if not life.died.is_set():
+        if life.pid and not life.died.is_set():
             if note:
                 self.blows.append(Blow(time.time(), "kill", life.node))
             os.kill(life.pid, signal.SIGKILL)
@@ -115,48 +165,14 @@ class Cluster:
         if not life.died.is_set():
             os.kill(life.pid, signal.SIGCONT)
 
-    async def listen(self) -> None:
-        """Until the nursery ends."""
-        assert self._nursery.stdout is not None
-        while line := await self._nursery.stdout.readline():
-            said = json.loads(line)
-            if "born" in said:
-                life = self._waiting_for_birth.pop(0)
-                life.pid = said["pid"]
-                self._by_pid[life.pid] = life
-                life.born.set()
-            elif "ready" in said:
-                life = self._by_pid[said["ready"]]
-                life.node = said["node"]
-                life.ready.set()
-            else:
-                life = self._by_pid[said["died"]]
-                life.status = said["status"]
-                if life.status not in (-signal.SIGKILL, None):
-                    self.bystander_deaths.append(f"node {life.slot} ended with {life.status}")
-                life.died.set()
-
-
-@asynccontextmanager
-async def cluster(
-    database: str, folder: Path, *, nodes: int, lease: float = 1.5, mutant: str | None = None
-) -> AsyncIterator[Cluster]:
-    """Nodes are not started yet. All of them are dead when the block ends."""
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    nursery = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.durable.chaos.nursery", cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    base = NodeConfig(slot=0, port=0, database=database, folder=str(folder), log="", lease=lease, mutant=mutant)
-    running = Cluster(nursery, base, [_free_port() for _ in range(nodes)])
-    listening = asyncio.create_task(running.listen())
-    try:
-        yield running
-    finally:
-        assert nursery.stdin is not None
-        nursery.stdin.close()
-        await nursery.wait()
-        await listening
+    async def kill_all(self) -> None:
+        for slot in self._lives:
+            await self.kill(slot, note=False)
+        self.deaths += [
+            f"node {life.slot} ended by itself with {life.status}"
+            for life in self._lives.values()
+            if life.status not in (-signal.SIGKILL, None)
+        ]
 
 
 def _free_port() -> int:

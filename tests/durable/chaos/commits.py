@@ -17,6 +17,14 @@ STATUS = 86
 """How a process ends that ended itself here."""
 
 
+_begun = threading.Event()
+
+
+def begin() -> None:
+    """Count from here: the node has started."""
+    _begun.set()
+
+
 class _Watch:
     def __init__(self, crash_at: int | None, *, after: bool, count_to: Path | None) -> None:
         self._crash_at = crash_at
@@ -26,7 +34,9 @@ class _Watch:
         self._guard = threading.Lock()
 
     def before(self) -> int:
-        """The number of the commit that comes now."""
+        """The number of the commit that comes now; 0 before the node has begun."""
+        if not _begun.is_set():
+            return 0
         with self._guard:
             self._count += 1
             number = self._count
@@ -37,12 +47,12 @@ class _Watch:
         return number
 
     def after(self, number: int) -> None:
-        if number == self._crash_at and self._after:
+        if number and number == self._crash_at and self._after:
             os._exit(STATUS)
 
 
 def watch(crash_at: int | None, *, after: bool, count_to: str | None) -> None:
-    """From now on, in this process, on both engines."""
+    """In this process, on both engines, once it has begun."""
     watched = _Watch(crash_at, after=after, count_to=Path(count_to) if count_to else None)
     _watch_sqlite(watched)
     _watch_postgres(watched)

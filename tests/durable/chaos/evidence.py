@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from tests.durable.chaos.cluster import Blow
 from tests.durable.chaos.effects import Effect
@@ -93,7 +98,7 @@ class Evidence:
         return {blow.node for blow in self.blows if blow.node}
 
 
-async def gather(database: str, effects: Path, blows: Sequence[Blow], deaths: Sequence[str] = ()) -> Evidence:
+async def gather(database: str, folder: Path, blows: Sequence[Blow], deaths: Sequence[str] = ()) -> Evidence:
     store = open_store(database)
     await store.start()
     try:
@@ -103,10 +108,31 @@ async def gather(database: str, effects: Path, blows: Sequence[Blow], deaths: Se
             evidence.damage += [str(row[0]) for row in found if row[0] != "ok"]
     finally:
         await store.close()
-    evidence.effects = read_effects(effects)
+    evidence.effects = read_effects(folder / "effects.jsonl")
     evidence.blows = list(blows)
     evidence.damage += deaths
     return evidence
+
+
+_OPEN = (
+    "SELECT count(*) FROM calls WHERE state IN ('PENDING', 'PROCESSING')",
+    "SELECT count(*) FROM jobs WHERE state IN ('ready', 'running', 'waiting')",
+)
+
+
+async def count_open(database: str) -> int:
+    """Calls and jobs that have not ended, as nodes are running; past our own store, whose file belongs to a node."""
+    return await asyncio.to_thread(_count_open, database)
+
+
+def _count_open(database: str) -> int:
+    if "://" in database:
+        with psycopg.connect(database) as connection:
+            rows = [connection.execute(sql.encode()).fetchone() for sql in _OPEN]
+    else:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)) as connection:
+            rows = [connection.execute(sql).fetchone() for sql in _OPEN]
+    return sum(int(row[0]) for row in rows if row)
 
 
 def _read(c: Connection) -> Evidence:

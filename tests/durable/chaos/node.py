@@ -21,11 +21,11 @@ SILENCE = 2.0
 class NodeConfig:
     """`lease` in seconds. `crash_at` ends the process at that commit, before it or after it."""
 
-    slot: int
-    port: int
     database: str
     folder: str
-    log: str
+    slot: int = 0
+    port: int = 0
+    log: str = ""
     lease: float = 1.5
     mutant: str | None = None
     crash_at: int | None = None
@@ -74,7 +74,7 @@ def run(config: NodeConfig) -> None:
 
 
 async def _serve(config: NodeConfig) -> None:
-    from tests.durable.chaos import jobs
+    from tests.durable.chaos import commits, jobs
     from toolyard.app import App
     from toolyard.faces import asgi
     from toolyard.serving import listening_socket, serving
@@ -83,6 +83,7 @@ async def _serve(config: NodeConfig) -> None:
         async with App.running(_settings(config), _manifest()) as app:
             engine = await _engine(app, config)
             async with serving(jobs.beside(engine, asgi.build(app)), bound):
+                commits.begin()
                 REPORT({"ready": os.getpid(), "node": engine.node_id})
                 await asyncio.Event().wait()
 

@@ -41,6 +41,7 @@ def main() -> None:
             if not data:
                 for pid in children:
                     os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
                 return
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:

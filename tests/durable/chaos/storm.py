@@ -16,10 +16,11 @@ from tests.durable.chaos import workload
 from tests.durable.chaos.checker import Violation, check
 from tests.durable.chaos.client import Client
 from tests.durable.chaos.clients import Clients
-from tests.durable.chaos.cluster import Cluster, cluster
-from tests.durable.chaos.evidence import Evidence, gather
+from tests.durable.chaos.cluster import Cluster, Nursery
+from tests.durable.chaos.evidence import Evidence, count_open, gather
 from tests.durable.chaos.history import History
 from tests.durable.chaos.nemesis import Nemesis
+from tests.durable.chaos.node import NodeConfig
 from tests.durable.chaos.yard import make_ready
 from tests.store.postgres import PostgresServer
 
@@ -52,47 +53,40 @@ class Outcome:
         return {"plan": asdict(self.plan), **self.figures, "violations": [asdict(v) for v in self.violations]}
 
 
-async def storm(plan: Plan, database: str, folder: Path, *, postgres: PostgresServer | None = None) -> Outcome:
+async def storm(
+    plan: Plan, database: str, folder: Path, *, nursery: Nursery, postgres: PostgresServer | None = None
+) -> Outcome:
     began = time.monotonic()
     access = await make_ready(database)
     history = History()
-    async with cluster(database, folder, nodes=plan.nodes, lease=plan.lease, mutant=plan.mutant) as nodes:
+    base = NodeConfig(folder=str(folder), database=database, lease=plan.lease, mutant=plan.mutant)
+    nodes = Cluster(nursery, base, nodes=plan.nodes)
+    client = Client(nodes.urls, random.Random(f"{plan.seed} client"))
+    clients = Clients(client, access, history, random.Random(f"{plan.seed} clients"))
+    nemesis = Nemesis(nodes, random.Random(f"{plan.seed} nemesis"), postgres=postgres, pause_between=plan.pause_between)
+    try:
         await nodes.start_all()
-        client = Client(nodes.urls, random.Random(f"{plan.seed} client"))
-        clients = Clients(client, access, history, random.Random(f"{plan.seed} clients"))
-        nemesis = Nemesis(
-            nodes, random.Random(f"{plan.seed} nemesis"), postgres=postgres, pause_between=plan.pause_between
+        stories, _ = await asyncio.gather(
+            workload.run(clients, seconds=plan.seconds, at_once=plan.at_once, names=plan.stories),
+            nemesis.rage(plan.seconds),
         )
-        try:
-            stories, _ = await asyncio.gather(
-                workload.run(clients, seconds=plan.seconds, at_once=plan.at_once, names=plan.stories),
-                nemesis.rage(plan.seconds),
-            )
-            await _until_quiet(nodes, client, access.approvers[0])
-        finally:
-            await client.close()
-        for slot in nodes.slots:
-            await nodes.kill(slot, note=False)
-        blows, deaths = list(nodes.blows), list(nodes.bystander_deaths)
-    evidence = await gather(database, folder / "effects.jsonl", blows, deaths)
+        await until_quiet(database)
+    finally:
+        await client.close()
+        await nodes.kill_all()
+    evidence = await gather(database, folder, nodes.blows, nodes.deaths)
     outcome = Outcome(plan, check(evidence, history), _figures(evidence, history, stories))
     outcome.figures["seconds"] = round(time.monotonic() - began, 1)
     if outcome.violations:
-        _keep(folder, outcome, evidence, history)
+        keep(folder, outcome.to_json(), evidence, history)
     return outcome
 
 
-async def _until_quiet(nodes: Cluster, client: Client, key: str) -> None:
-    """Until no call is open. What stays open after the wait is the checker's to report."""
-    until = time.monotonic() + QUIET_SECONDS
-    while time.monotonic() < until:
-        open_calls = 0
-        for state in ("PENDING", "PROCESSING"):
-            answer = await client.ask("GET", f"/v1/calls?state={state}&limit=1", key=key)
-            open_calls += len(answer.body["items"]) if answer.ok else 1
-        if not open_calls:
-            return
-        await asyncio.sleep(0.1)
+async def until_quiet(database: str, seconds: float = QUIET_SECONDS) -> None:
+    """Until nothing is open any more. What stays open after the wait is the checker's to report."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and await count_open(database):
+        await asyncio.sleep(0.2)
 
 
 def _figures(evidence: Evidence, history: History, stories: int) -> dict[str, Any]:
@@ -112,10 +106,10 @@ def _figures(evidence: Evidence, history: History, stories: int) -> dict[str, An
     }
 
 
-def _keep(folder: Path, outcome: Outcome, evidence: Evidence, history: History) -> None:
+def keep(folder: Path, outcome: dict[str, Any], evidence: Evidence, history: History) -> None:
     """Everything that is needed to find out why."""
     write = {
-        "outcome.json": outcome.to_json(),
+        "outcome.json": outcome,
         "history.json": [asdict(operation) for operation in history.operations],
         "evidence.json": asdict(evidence),
     }
