@@ -14,7 +14,9 @@ from toolyard.app.housekeeping import Housekeeping
 from toolyard.core.call import CallState, Origin
 from toolyard.core.errors import BadInput, ErrorCode, NotFound
 from toolyard.core.record import CallFilter, CallRecord
+from toolyard.durable import nodes
 from toolyard.store import calls as rows
+from toolyard.store import open_calls
 from toolyard.store.base import Connection, Store
 from toolyard.store.blobs import Blobs
 from toolyard.store.call_texts import index_some
@@ -190,12 +192,41 @@ async def test_retention_deletes_rows_texts_and_blobs_of_old_days(store: Store, 
     assert await blobs.names("calls") == ["calls/1970-02-20/call_0002-result.json"]
 
 
-async def test_a_node_that_died_leaves_interrupted_calls(store: Store) -> None:
-    await put(store, record(1, state=CallState.PROCESSING, finished=None), record(2))
-    assert await store.tx(lambda c: rows.interrupt_open(c, 5.0)) == 1
-    found = await store.read(lambda c: rows.get(c, "call_0001"))
+async def test_a_node_that_died_leaves_interrupted_calls_and_a_living_one_keeps_its_own(store: Store) -> None:
+    theirs = {
+        "dead": replace(record(1, state=CallState.PROCESSING, finished=None), owner="node_dead"),
+        "alive": replace(record(2, state=CallState.PROCESSING, finished=None), owner="node_alive"),
+        "of nobody": record(3, state=CallState.PROCESSING, finished=None),
+    }
+    await put(store, *theirs.values(), record(4))
+    await store.tx(lambda c: nodes.renew(c, "node_alive", 60.0, None))
+    await store.tx(lambda c: nodes.renew(c, "node_dead", -1.0, None))
+    settled = await store.tx(lambda c: open_calls.interrupt_orphans(c, now=5.0))
+    assert [r.id for r in settled] == [theirs["dead"].id, theirs["of nobody"].id]
+    assert {(r.state, r.error_code, r.finished) for r in settled} == {(CallState.ERROR, ErrorCode.INTERRUPTED, 5.0)}
+    assert await store.tx(lambda c: open_calls.interrupt_orphans(c, now=6.0)) == []
+
+
+async def test_a_result_that_comes_after_the_end_changes_nothing_and_is_kept_as_late(store: Store) -> None:
+    begun = replace(record(1, state=CallState.PROCESSING, finished=None), owner="node_dead", details=None)
+    others = [replace(record(n, state=CallState.PROCESSING, finished=None), owner="node_dead") for n in (2, 3)]
+    await put(store, begun, *others)
+    await store.tx(lambda c: open_calls.interrupt_orphans(c, now=5.0))
+    late = replace(begun, state=CallState.COMPLETE, finished=9.0, preview="done after all")
+    await store.tx(lambda c: rows.settle_many(c, [late]))
+    await store.tx(lambda c: rows.settle_many(c, [replace(other, state=CallState.COMPLETE, finished=9.0) for other in others]))
+    found = await store.read(lambda c: rows.get(c, begun.id))
     assert found is not None
     assert (found.state, found.error_code, found.finished) == (CallState.ERROR, ErrorCode.INTERRUPTED, 5.0)
+    assert found.details is not None
+    assert found.details["late"] == {
+        "state": "COMPLETE",
+        "at": 9.0,
+        "preview": "done after all",
+        "error": None,
+        "code": None,
+    }
+    assert not await store.tx(lambda c: rows.keep_late(c, late)), "once is enough"
 
 
 async def lines(source: AsyncIterator[bytes]) -> bytes:

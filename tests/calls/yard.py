@@ -15,6 +15,7 @@ from toolyard.core.call import CallOutcome, CallRequest, Origin, ToolResult
 from toolyard.core.principal import LOCAL_OPERATOR, Principal
 from toolyard.core.schema import Schema
 from toolyard.core.tool import Annotations, Kind, Tool
+from toolyard.durable.engine import Engine
 from toolyard.providers.base import Invocation
 from toolyard.store.base import Store
 from toolyard.store.blobs import Blobs
@@ -95,13 +96,22 @@ async def yard(folder: Path, behaviour: Behaviour = echo, tools: Sequence[Tool] 
     catalog.publish("pets", list(tools))
     provider = Scripted(behaviour)
     servers = {"default": Server("default"), "narrow": Server("narrow", tools=("pets:read",))}
+    engine = Engine(store)
     calls = Calls(
-        store=store, blobs=blobs, catalog=catalog, servers=servers, providers=provider, blob_url="http://yard"
+        store=store,
+        blobs=blobs,
+        catalog=catalog,
+        servers=servers,
+        providers=provider,
+        engine=engine,
+        blob_url="http://yard",
     )
+    await engine.start()
     try:
         yield Yard(calls, catalog, provider, store, blobs)
     finally:
         await calls.close()
+        await engine.stop()
         await store.close()
 
 

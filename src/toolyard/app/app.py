@@ -14,13 +14,16 @@ from toolyard.app.building import build_provider
 from toolyard.app.builtins import builtin_provider
 from toolyard.app.housekeeping import Housekeeping
 from toolyard.app.imports import Imports
+from toolyard.app.policies import Policies
 from toolyard.app.settings import Settings
 from toolyard.calls.path import Calls
+from toolyard.calls.sessions import Sessions
 from toolyard.catalog import Catalog, Server, Snapshot, ToolSettings
 from toolyard.core.clock import SystemClock
 from toolyard.core.errors import BadInput, Conflict, NotFound
 from toolyard.core.record import CallEvent
 from toolyard.core.tool import Tool
+from toolyard.durable.engine import Engine
 from toolyard.durable.events import Bus
 from toolyard.egress import Egress
 from toolyard.identity.exposure import check_exposure
@@ -39,7 +42,6 @@ from toolyard.manifest import (
     parse_server,
 )
 from toolyard.providers.supervisor import ProviderStatus, Supervisor
-from toolyard.store import calls as call_rows
 from toolyard.store import providers as rows
 from toolyard.store.blobs import Blobs
 from toolyard.store.open import open_store
@@ -78,12 +80,18 @@ class App:
             clock=self.clock,
         )
         self.servers: dict[str, Server] = {DEFAULT_SERVER.id: DEFAULT_SERVER}
+        self.engine = Engine(self.store, bus=self.bus, url=self.settings.url)
+        self.policies = Policies(self.store, self.catalog, self.servers)
+        self.sessions = Sessions(self.store, self.engine, self.clock)
         self.calls = Calls(
             store=self.store,
             blobs=self.blobs,
             catalog=self.catalog,
             servers=self.servers,
             providers=self.supervisor,
+            engine=self.engine,
+            sessions=self.sessions,
+            policies=self.policies.book,
             blob_url=self.settings.url,
             clock=self.clock,
         )
@@ -127,12 +135,14 @@ class App:
         """
         self.settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self.store.start()
-        await self._settle_what_was_open()
-        await self._load_tool_settings()
+        await self.policies.load()
         await self._load_servers()
         self.supervisor.add(builtin_provider(self.calls))
         await self._add_providers()
         await self.supervisor.start()
+        # Jobs only now: an approved call that waits must find its tool.
+        await self.engine.start()
+        await self.calls.begin()
         self._housekeeping.start()
 
     async def stop(self) -> None:
@@ -140,24 +150,10 @@ class App:
         self.bus.close()
         await self._housekeeping.stop()
         await self.calls.close()
+        await self.engine.stop()
         await self.supervisor.close()
         await self.egress.close()
         await self.store.close()
-
-    async def _settle_what_was_open(self) -> None:
-        """On SQLite nobody else can be running these calls; on PostgreSQL another node might."""
-        if self.store.dialect != "sqlite":
-            return
-        count = await self.store.tx(lambda c: call_rows.interrupt_open(c, self.clock.now()))
-        if count:
-            _log.warning("calls were open when Toolyard last stopped; they are settled as interrupted", calls=count)
-
-    async def _load_tool_settings(self) -> None:
-        for row in await self.store.read(rows.tool_settings):
-            settings = ToolSettings(
-                enabled=row.enabled, approval=row.approval, time_limit=row.time_limit, description=row.description
-            )
-            self.catalog.apply_settings(row.tool, settings)
 
     async def _load_servers(self) -> None:
         for server_id, config in await self.store.read(rows.servers):
@@ -347,6 +343,7 @@ class App:
             skills=server.skills,
             title=server.title,
             description=server.description,
+            auto_approve=server.auto_approve,
         )
         await self.store.tx(partial(_save_server, server.id, dump_server(config)))
         self.servers[server.id] = server
@@ -380,14 +377,9 @@ class App:
         """
         Raises:
             NotFound: there is no such tool.
+            BadInput: an approval setting that is none.
         """
-        if self.catalog.snapshot.get(tool_id) is None:
-            raise NotFound(f"There is no tool {tool_id!r}.")
-        row = rows.ToolSettingsRow(
-            tool_id, settings.enabled, settings.approval, settings.time_limit, settings.description
-        )
-        await self.store.tx(lambda c: rows.save_tool_settings(c, row))
-        self.catalog.apply_settings(tool_id, settings)
+        await self.policies.set_tool(tool_id, settings)
 
     # -- wiring
 
@@ -417,6 +409,7 @@ class App:
 
     def _remember(self, config: ProviderConfig) -> None:
         self._configs[config.id] = config
+        self.policies.remember(config)
 
     async def _save(self, config: ProviderConfig, document_ref: str | None) -> None:
         row = rows.ProviderRow(config.id, dump_provider(config, reveal=True), document_ref)
@@ -426,6 +419,7 @@ class App:
         await self.store.tx(lambda c: rows.delete_provider(c, provider_id))
         await self.supervisor.remove(provider_id)
         self._configs.pop(provider_id, None)
+        self.policies.forget(provider_id)
 
     def _must_be_ours(self, provider_id: str) -> None:
         if self.supervisor.provider(provider_id) is None:
@@ -456,6 +450,7 @@ def _server(config: ServerConfig) -> Server:
         skills=config.skills,
         title=config.title,
         description=config.description,
+        auto_approve=config.auto_approve,
     )
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from toolyard.catalog import Entry
 from toolyard.core.errors import CallError, ErrorCode
+from toolyard.core.names import ToolClass
 from toolyard.core.principal import Principal, Scope
 
 
@@ -30,6 +31,11 @@ def decide(principal: Principal, entry: Entry) -> Decision:
         return Decision(Effect.DENY, f"{principal.label} lacks the scope 'call'")
     if not entry.settings.enabled:
         return Decision(Effect.DENY, f"{entry.id} was switched off by an operator")
+    if entry.tool.tool_class is ToolClass.PRIVATE:
+        return Decision(
+            Effect.DENY,
+            "its name begins with priv_, so it needs a one-time code (TOTP), and this version cannot check one yet",
+        )
     return _HOLDS_CALL
 
 

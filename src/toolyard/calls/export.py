@@ -54,6 +54,7 @@ def to_wire(record: CallRecord) -> dict[str, JsonValue]:
         "output_bytes": record.output_bytes,
         "tokens": record.tokens,
         "idempotency_key": record.idempotency_key and record.idempotency_key.partition("|")[2],
+        "session": record.session_id,
     }
 
 

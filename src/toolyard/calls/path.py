@@ -3,38 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import structlog
 
-from toolyard.calls.approve import approve
-from toolyard.calls.audit import Audit, failure_of
+from toolyard.calls import session_events
+from toolyard.calls.approve import PolicyBook, approve
 from toolyard.calls.authorize import authorize
+from toolyard.calls.cancelling import cancel_on_record, must_be_theirs
 from toolyard.calls.execute import Providers, Running, execute
-from toolyard.calls.images import ImageCollector
-from toolyard.calls.record import Ending, Opening, Recorder, blob_prefix
+from toolyard.calls.observing import Observer, Observers
+from toolyard.calls.outcomes import Outcomes
+from toolyard.calls.parking import PICK_UP_TIMEOUT, NewCall
+from toolyard.calls.record import Ending, Opening, Recorder, must_be_the_same
 from toolyard.calls.resolve import resolve
-from toolyard.calls.shape import decode_result, shape
-from toolyard.calls.validate import ArgumentValidator, encode
+from toolyard.calls.sessions import Sessions
+from toolyard.calls.ticket import KIND
+from toolyard.calls.validate import encode
+from toolyard.calls.waiting import WaitingCalls
+from toolyard.calls.workbench import Workbench
 from toolyard.catalog import Catalog, Entry, Server
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, ToolResult
 from toolyard.core.clock import Clock, SystemClock
-from toolyard.core.errors import CallError, Conflict, ErrorCode
-from toolyard.core.principal import Principal, Scope
-from toolyard.core.record import CallEvent
-from toolyard.core.tool import ActionClass, Tool
-from toolyard.store.base import Store
+from toolyard.core.errors import CallError, Conflict, ErrorCode, NotFound
+from toolyard.core.principal import Principal
+from toolyard.core.record import CallRecord
+from toolyard.core.session import CLIENT_NAMESPACE
+from toolyard.core.tool import ActionClass, Kind
+from toolyard.durable.engine import Engine
+from toolyard.store import open_calls
+from toolyard.store.base import Connection, Store
 from toolyard.store.blobs import Blobs
+from toolyard.store.open_calls import INTERRUPTED
 
 _log = structlog.get_logger("toolyard.calls")
 
-Observer = Callable[[CallEvent], None]
+SWEEP_EVERY = 2.0
+"""Seconds between looks for calls of nodes that died."""
+_MOST_REPEATS = 1000
 
 
-class Calls(Audit):
-    """Every caller's way to a tool, and (by `Audit`) to the record of what happened."""
+class Calls(Outcomes):
+    """Every caller's way to a tool, and (by `Outcomes` and `Audit`) to the record of what happened."""
 
     def __init__(
         self,
@@ -44,24 +56,51 @@ class Calls(Audit):
         catalog: Catalog,
         servers: Mapping[str, Server],
         providers: Providers,
+        engine: Engine,
+        sessions: Sessions | None = None,
+        policies: PolicyBook | None = None,
         blob_url: str = "",
         clock: Clock | None = None,
+        pick_up_timeout: float = PICK_UP_TIMEOUT,
     ) -> None:
-        super().__init__(store, blobs)
+        super().__init__(store, blobs, catalog=catalog, engine=engine, url=blob_url)
         self._clock: Clock = clock or SystemClock()
-        self._catalog = catalog
         self._servers = servers
         self._providers = providers
-        self._blob_url = blob_url
-        self._validator = ArgumentValidator()
-        self._recorder = Recorder(store, blobs, self._clock)
+        self._policies = policies or PolicyBook(servers=servers)
+        self._recorder = Recorder(store, blobs, self._clock, engine)
+        self._observers = Observers(self._clock)
+        self.bench = Workbench(
+            store=store,
+            engine=engine,
+            catalog=catalog,
+            servers=servers,
+            providers=providers,
+            sessions=sessions or Sessions(store, engine),
+            recorder=self._recorder,
+            observers=self._observers,
+            clock=self._clock,
+            policies=self._policies,
+            url=blob_url,
+            pick_up_timeout=pick_up_timeout,
+        )
+        self._validator = self.bench.validator
+        self._waiting_calls = WaitingCalls(self.bench, self)
         self._running: dict[str, Running] = {}
+        self._repeats: dict[str, str] = {}
         self._background: set[asyncio.Task[CallOutcome]] = set()
-        self._observers: list[Observer] = []
+        self._watch: asyncio.Task[None] | None = None
+        engine.handle(KIND, self._waiting_calls.run, ended=self._waiting_calls.ended)
+        engine.sweep(self.interrupt_orphans, every=SWEEP_EVERY)
+
+    async def begin(self) -> None:
+        """Settle what dead nodes left open, and watch for calls of this node that others cancel. The engine runs."""
+        await self.interrupt_orphans()
+        self._watch = asyncio.create_task(self._watch_for_cancels(), name="cancelled calls")
 
     def observe(self, observer: Observer) -> None:
         """Have `observer` told when a call begins to run and when it ends. It must be quick and must not raise."""
-        self._observers.append(observer)
+        self._observers.add(observer)
 
     async def invoke(self, request: CallRequest) -> CallOutcome:
         """Take one call through the whole path. A failed call is an outcome, not an exception.
@@ -77,17 +116,23 @@ class Calls(Audit):
             self._release(request.call_id, running, error)
             raise
         self._release(request.call_id, running, outcome)
-        return outcome
+        return outcome if outcome.state.is_final else await self._hold(request, outcome)
 
     async def _travel(self, request: CallRequest, running: Running) -> CallOutcome:
         try:
-            entry = resolve(self._catalog, self._servers, request.tool, request.server)
+            if request.session is None:
+                entry = resolve(self._catalog, self._servers, request.tool, request.server)
+            else:
+                entry = await self.bench.resolve(request)
+                request = _in_session(request, entry)
             arguments = self._validator.check(entry.tool, request.arguments)
             authorize(request.principal, entry)
-            approve(request, entry)
+            verdict = approve(self._policies, request, entry)
         except CallError as error:
             return await self._refuse(request, CallFailure.of(error))
         opening = await self._recorder.open(request, arguments)
+        if verdict.gates or entry.tool.kind is Kind.CLIENT:
+            return await self._park(opening, self.bench.parked(opening, entry, verdict))
         return await self._run(opening, entry, running)
 
     async def _refuse(self, request: CallRequest, failure: CallFailure) -> CallOutcome:
@@ -96,11 +141,37 @@ class Calls(Audit):
             arguments = encode(request.arguments)
         except CallError:
             arguments = b"{}"
+        try:
+            await self.bench.session_of(request)
+        except CallError:
+            request = replace(request, session=None)
         # A refused call must not use up its idempotency key: the caller will correct it and try again.
         opening = await self._recorder.open(replace(request, idempotency_key=None), arguments)
         await self._recorder.end(opening, Ending.of_failure(failure, None), begun=False)
-        self._tell(request, CallState.ERROR, None, failure)
+        self._observers.tell(request, CallState.ERROR, None, failure)
         return CallOutcome(request.call_id, request.tool, CallState.ERROR, None, failure)
+
+    async def _park(self, opening: Opening, new: NewCall) -> CallOutcome:
+        """Rows, and nothing in memory: a job, or the client, goes on with it."""
+        record = await self._recorder.park(new)
+        if record.id != opening.request.call_id:
+            must_be_the_same(record, opening)
+            self._remember_repeat(opening.request.call_id, record.id)
+        else:
+            self._observers.tell(opening.request, CallState.PENDING, None, None)
+        return await self.outcome(record.id)
+
+    async def _hold(self, request: CallRequest, outcome: CallOutcome) -> CallOutcome:
+        """Wait as long as the caller wants to for what others have to do."""
+        if request.hold is not None and request.hold <= 0:
+            return outcome
+        if request.progress is not None:
+            self._waiting_calls.progress[outcome.call_id] = request.progress
+        try:
+            ended = await self.until_ended(outcome.call_id, request.hold)
+        finally:
+            self._waiting_calls.progress.pop(outcome.call_id, None)
+        return ended or await self.outcome(outcome.call_id)
 
     async def _run(self, opening: Opening, entry: Entry, running: Running) -> CallOutcome:
         request = opening.request
@@ -109,20 +180,22 @@ class Calls(Audit):
             entry.tool.action_class is not ActionClass.READ
             or request.idempotency_key is not None
             or request.recorded_first
+            or request.session is not None
         )
         try:
             if begun and (earlier := await self._recorder.begin(opening, started)) is not None:
                 running.repeats = earlier.id
-                return await self._repeat(earlier.id, entry)
-            self._tell(request, CallState.PROCESSING, None, None)
+                self._remember_repeat(request.call_id, earlier.id)
+                return await self._repeat(earlier, entry)
+            self._observers.tell(request, CallState.PROCESSING, None, None)
             result = await execute(self._providers, request, entry, running)
         except CallError as error:
             failure = CallFailure.of(error)
             await self._recorder.end(opening, Ending.of_failure(failure, started), begun=begun)
-            self._tell(request, CallState.ERROR, self._clock.now() - started, failure)
+            self._observers.tell(request, CallState.ERROR, self._clock.now() - started, failure)
             return CallOutcome(request.call_id, request.tool, CallState.ERROR, None, failure)
         except asyncio.CancelledError:
-            self._recorder.end_soon(opening, Ending.of_failure(_STOPPED, started), begun=begun)
+            self._recorder.end_soon(opening, Ending.of_failure(INTERRUPTED, started), begun=begun)
             raise
         return await self._settle(opening, entry, result, started, begun=begun)
 
@@ -130,91 +203,117 @@ class Calls(Audit):
         self, opening: Opening, entry: Entry, result: ToolResult, started: float, *, begun: bool
     ) -> CallOutcome:
         request = opening.request
-        collector = partial(self._collector, request.call_id, opening.created)
-        shaped = shape(result, entry.tool, call_id=request.call_id, origin=request.origin, collector=collector)
-        failure = _failure_of(shaped.result)
-        await self._recorder.keep_images(shaped)
-        ending = Ending.of_result(shaped, failure, started)
-        await self._recorder.end(opening, ending, begun=begun, follow=not begun)
-        self._tell(request, ending.state, self._clock.now() - started, failure)
-        return CallOutcome(request.call_id, request.tool, ending.state, shaped.result, failure)
+        ending = await self.bench.shaped(request, opening.created, entry.tool, result, started)
+        then = None
+        if ending.failure is None and (request.session is not None or self.bench.has_follow_up(entry.tool)):
+            then = await self.bench.follow_up(request, entry, result)
+        await self._recorder.end(opening, ending, begun=begun, follow=not begun, then=then)
+        self._observers.tell(request, ending.state, self._clock.now() - started, ending.failure)
+        return CallOutcome(request.call_id, request.tool, ending.state, ending.result, ending.failure)
 
-    def _collector(self, call_id: str, created: float) -> ImageCollector:
-        return ImageCollector(blob_prefix(call_id, created), self._blob_url)
-
-    async def _repeat(self, call_id: str, entry: Entry) -> CallOutcome:
+    async def _repeat(self, earlier: CallRecord, entry: Entry) -> CallOutcome:
         """The first answer again, waiting for it where the call still runs."""
-        outcome = await self.wait(call_id, seconds=entry.tool.time_limit or 60.0)
+        if earlier.waiting is not None or earlier.run_job is not None:
+            return await self.outcome(earlier.id)
+        outcome = await self.wait(earlier.id, seconds=entry.tool.time_limit or 60.0)
         if outcome is None:
-            raise Conflict(f"The call {call_id} with this idempotency key is still running.")
+            raise Conflict(f"The call {earlier.id} with this idempotency key is still running.")
         return outcome
 
     def start(self, request: CallRequest) -> str:
-        """Run a call in the background; `wait` or `get` tells how it goes."""
+        """Begin a call and return its id; `wait` or `get` tells how it goes. One that has to wait holds no task."""
         self._running[request.call_id] = Running(request.principal.label)
-        task = asyncio.create_task(self.invoke(request), name=request.call_id)
+        task = asyncio.create_task(self.invoke(replace(request, hold=0.0)), name=request.call_id)
         self._background.add(task)
         task.add_done_callback(self._forget)
         return request.call_id
 
     async def wait(self, call_id: str, seconds: float) -> CallOutcome | None:
-        """The outcome, or None when the call is still open after `seconds`.
+        """The outcome, or None when the call is still open after `seconds`. Works on any node.
 
         Raises:
             NotFound: there is no such call.
         """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
         running = self._running.get(call_id)
         if running is None:
-            return await self._recorded(call_id)
-        future: asyncio.Future[CallOutcome] = asyncio.get_running_loop().create_future()
+            return await self.until_ended(self.id_on_record(call_id), seconds)
+        future: asyncio.Future[CallOutcome] = loop.create_future()
         running.waiting.append(future)
         try:
             async with asyncio.timeout(seconds):
-                return await future
+                outcome = await future
         except TimeoutError:
             return None
         finally:
             if future in running.waiting:
                 running.waiting.remove(future)
+        if outcome.state.is_final:
+            return outcome
+        return await self.until_ended(outcome.call_id, until - loop.time())
 
     def id_on_record(self, call_id: str) -> str:
         """The id under which a started call is found: an earlier call's, where its idempotency key was used before."""
-        running = self._running.get(call_id)
-        return running.repeats if running is not None and running.repeats else call_id
-
-    async def _recorded(self, call_id: str) -> CallOutcome | None:
-        record = await self.get(call_id)
-        if not record.state.is_final:
-            return None
-        failure = failure_of(record)
-        result: ToolResult | None = None
-        if record.output_bytes is not None:
-            whole = decode_result(await self.full_result(call_id))
-            entry = self._catalog.snapshot.get(record.tool)
-            collector = partial(self._collector, record.id, record.created)
-            tool = entry.tool if entry else Tool(record.namespace, record.tool.partition(":")[2], "")
-            result = shape(whole, tool, call_id=call_id, origin=record.origin, collector=collector).result
-        return CallOutcome(call_id, record.tool, record.state, result, failure)
+        return self._repeats.get(call_id, call_id)
 
     async def cancel(self, call_id: str, principal: Principal) -> bool:
-        """Cancel a call that runs on this node; False when none does.
+        """End an open call, wherever it runs or waits; False when there is nothing to end.
 
         Raises:
             Forbidden: it is somebody else's call, and the principal may not manage.
         """
         running = self._running.get(call_id)
-        if running is None:
+        if running is not None:
+            must_be_theirs(running.principal, principal)
+            running.cancel()
+            return True
+        try:
+            record = await self.get(call_id)
+        except NotFound:
             return False
-        if running.principal != principal.label:
-            principal.require(Scope.MANAGE)
-        running.cancel()
-        return True
+        if record.state.is_final:
+            return False
+        must_be_theirs(record.principal, principal)
+        cancelled = await cancel_on_record(self._store, self._engine, record)
+        if cancelled:
+            failure = CallFailure(ErrorCode.CANCELLED, "The call was cancelled.")
+            self._observers.tell_of(record, CallState.ERROR, failure)
+        return cancelled
+
+    async def interrupt_orphans(self) -> None:
+        """Settle the direct calls of nodes that died. Safe on several nodes at once."""
+        settled = await self._store.tx(partial(_interrupt, now=self._clock.now()))
+        if settled:
+            _log.warning("calls of a node that died are settled as interrupted", calls=len(settled))
+            self._engine.hint(*(topic for record in settled for topic in session_events.topics_of(record)))
 
     async def close(self) -> None:
         """Cancel what still runs and see it recorded."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+            self._watch = None
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def _watch_for_cancels(self) -> None:
+        """Another node has settled calls that run here: tell their providers to stop."""
+        async with self._engine.watch(f"node:{self._engine.node_id}") as waiter:
+            while True:
+                if not await waiter.wait() or not self._running:
+                    continue
+                ids = list(self._running)
+                for record in await self._store.read(partial(open_calls.states_of, call_ids=ids)):
+                    running = self._running.get(record.id)
+                    if running is not None and record.error_code is ErrorCode.CANCELLED:
+                        running.cancel()
+
+    def _remember_repeat(self, call_id: str, earlier: str) -> None:
+        if len(self._repeats) >= _MOST_REPEATS:
+            self._repeats.pop(next(iter(self._repeats)))
+        self._repeats[call_id] = earlier
 
     def _release(self, call_id: str, running: Running, ended: CallOutcome | BaseException) -> None:
         self._running.pop(call_id, None)
@@ -234,33 +333,27 @@ class Calls(Audit):
         if error is not None and not isinstance(error, Conflict):
             _log.error("a background call could not be recorded", call=task.get_name(), error=str(error))
 
-    def _tell(
-        self, request: CallRequest, state: CallState, duration: float | None, failure: CallFailure | None
-    ) -> None:
-        if not self._observers:
-            return
-        event = CallEvent(
-            id=request.call_id,
-            tool=request.tool,
-            state=state,
-            principal=request.principal.label,
-            origin=request.origin,
-            at=self._clock.now(),
-            duration=duration,
-            error_code=failure.code if failure else None,
+
+def _in_session(request: CallRequest, entry: Entry) -> CallRequest:
+    """A client tool is always told its session.
+
+    Raises:
+        CallError: `invalid_arguments`, the caller named another session.
+    """
+    if entry.tool.namespace != CLIENT_NAMESPACE:
+        return request
+    named = request.arguments.get("sessionId", request.session)
+    if named != request.session:
+        raise CallError(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid arguments for {entry.id}: sessionId is another session than the call's.",
+            suggestion="Leave sessionId out; it is filled in.",
         )
-        for observer in self._observers:
-            observer(event)
+    return replace(request, arguments={**request.arguments, "sessionId": request.session})
 
 
-_STOPPED = CallFailure(
-    ErrorCode.INTERRUPTED,
-    "Toolyard stopped while this call was running; whether it took effect is not known.",
-    "Check its effect before calling again.",
-)
-
-
-def _failure_of(result: ToolResult) -> CallFailure | None:
-    if not result.is_error:
-        return None
-    return CallFailure(ErrorCode.UPSTREAM, result.text or "The tool reported an error and said no more.")
+def _interrupt(c: Connection, *, now: float) -> list[CallRecord]:
+    settled = open_calls.interrupt_orphans(c, now=now)
+    for record in settled:
+        session_events.ended(c, record, None)
+    return settled

@@ -6,12 +6,15 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from toolyard.calls import parking, session_events
+from toolyard.calls.parking import NewCall
 from toolyard.calls.shape import Shaped
-from toolyard.core.call import CallFailure, CallRequest, CallState
+from toolyard.core.call import CallFailure, CallRequest, CallState, ToolResult
 from toolyard.core.clock import Clock
 from toolyard.core.errors import Conflict, StoreUnavailable
 from toolyard.core.json import JsonObject, sha256
 from toolyard.core.record import CallRecord
+from toolyard.durable.engine import Engine
 from toolyard.store import calls as rows
 from toolyard.store.base import Connection, Mergeable, Store
 from toolyard.store.blobs import Blobs
@@ -47,6 +50,8 @@ class Ending:
     tokens: int | None = None
     failure: CallFailure | None = None
     details: JsonObject | None = None
+    result: ToolResult | None = None
+    """As its reader sees it."""
 
     @staticmethod
     def of_result(shaped: Shaped, failure: CallFailure | None, started: float) -> Ending:
@@ -58,6 +63,7 @@ class Ending:
             tokens=shaped.tokens,
             failure=failure,
             details=shaped.result.details,
+            result=shaped.result,
         )
 
     @staticmethod
@@ -66,12 +72,14 @@ class Ending:
 
 
 class Recorder:
-    """Writes the audit log."""
+    """Writes the audit log. `engine` is told of what others may wait for; its node is on record as the owner."""
 
-    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Clock, engine: Engine) -> None:
         self._store = store
         self._blobs = blobs
         self._clock = clock
+        self._engine = engine
+        self._node = engine.node_id
 
     async def open(self, request: CallRequest, arguments: bytes) -> Opening:
         """
@@ -99,25 +107,38 @@ class Recorder:
             Conflict: the key was used for another tool or other arguments.
             StoreUnavailable: it could not be written, so nothing may run.
         """
-        record = _record(opening, Ending(CallState.PROCESSING, started=started), finished=None)
-        if record.idempotency_key is None:
+        ending = Ending(CallState.PROCESSING, started=started)
+        record = record_of(opening, ending, finished=None, owner=self._node)
+        if record.idempotency_key is None and record.session_id is None:
             await self._store.tx(_insertion(record))
             return None
-        earlier = await self._store.tx(partial(_insert_or_find, record))
-        if earlier is not None and earlier.request_hash != opening.request_hash:
-            raise Conflict(
-                f"The idempotency key {opening.request.idempotency_key!r} was used for another call.",
-                suggestion="Use a new key for a new call.",
-            )
+        earlier = await self._store.tx(partial(_insert_or_find, record, opening.arguments))
+        self._hint_session(record)
+        must_be_the_same(earlier, opening)
         return earlier
 
-    async def end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool = False) -> CallRecord:
-        """Put the end of a call on record. `begun`: its row exists. `follow`: do not wait for the disk.
+    async def park(self, new: NewCall) -> CallRecord:
+        """Put a call that waits on disk; it, or the earlier call with its idempotency key.
+
+        Raises:
+            StoreUnavailable: it could not be written, so nothing waits.
+        """
+        record = await self._store.tx(partial(parking.insert, new=new))
+        self._engine.hint(*new.topics)
+        return record
+
+    async def end(
+        self, opening: Opening, ending: Ending, *, begun: bool, follow: bool = False, then: NewCall | None = None
+    ) -> CallRecord:
+        """Put the end of a call on record. `begun`: its row exists. `follow`: do not wait for the disk. `then`: a call
+        that begins because this one succeeded, in the same transaction.
 
         Raises:
             StoreUnavailable: it could not be written. A row that was begun stays open, and says so at the next start.
         """
         try:
+            if then is not None or opening.request.session is not None:
+                return await self._end_with_others(opening, ending, begun=begun, then=then)
             return await self._end(opening, ending, begun=begun, follow=follow)
         except StoreUnavailable as error:
             if not begun:
@@ -128,11 +149,7 @@ class Recorder:
             ) from error
 
     async def _end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool) -> CallRecord:
-        result_ref: str | None = None
-        if ending.encoded is not None and len(ending.encoded) > LARGEST_IN_ROW:
-            result_ref = f"{opening.blob_prefix}-result.json"
-            await self._blobs.put(result_ref, ending.encoded)
-        record = _record(opening, ending, finished=self._clock.now(), result_ref=result_ref)
+        record = await self.ended(opening, ending)
         write = _settlement(record) if begun else _insertion(record)
         if follow:
             self._store.submit(write)
@@ -140,9 +157,42 @@ class Recorder:
             await self._store.tx(write)
         return record
 
+    async def ended(self, opening: Opening, ending: Ending) -> CallRecord:
+        """How the call goes on record, its large result kept as a blob already."""
+        result_ref: str | None = None
+        if ending.encoded is not None and len(ending.encoded) > LARGEST_IN_ROW:
+            result_ref = f"{opening.blob_prefix}-result.json"
+            await self._blobs.put(result_ref, ending.encoded)
+        return record_of(opening, ending, finished=self._clock.now(), result_ref=result_ref, owner=self._node)
+
+    async def _end_with_others(
+        self, opening: Opening, ending: Ending, *, begun: bool, then: NewCall | None
+    ) -> CallRecord:
+        record = await self.ended(opening, ending)
+
+        def end(c: Connection) -> None:
+            if not (rows.settle(c, record) if begun else rows.insert(c, record)):
+                rows.keep_late(c, record)
+                return
+            if then is not None:
+                parking.insert(c, then)
+            if not begun:
+                session_events.called(c, record, opening.arguments)
+            session_events.ended(c, record, ending.result)
+
+        await self._store.tx(end)
+        self._hint_session(record)
+        if then is not None:
+            self._engine.hint(*then.topics)
+        return record
+
+    def _hint_session(self, record: CallRecord) -> None:
+        if record.session_id is not None:
+            self._engine.hint(f"session:{record.session_id}")
+
     def end_soon(self, opening: Opening, ending: Ending, *, begun: bool) -> None:
         """For a call whose task is being cancelled and may not wait."""
-        record = _record(opening, ending, finished=self._clock.now())
+        record = record_of(opening, ending, finished=self._clock.now(), owner=self._node)
         self._store.submit(_settlement(record) if begun else _insertion(record))
 
     async def keep_images(self, shaped: Shaped) -> None:
@@ -162,7 +212,21 @@ def scoped_key(request: CallRequest) -> str | None:
     return f"{request.principal.kind}:{request.principal.id}|{request.idempotency_key}"
 
 
-def _record(opening: Opening, ending: Ending, *, finished: float | None, result_ref: str | None = None) -> CallRecord:
+def must_be_the_same(earlier: CallRecord | None, opening: Opening) -> None:
+    """
+    Raises:
+        Conflict: the idempotency key was used for another tool or other arguments.
+    """
+    if earlier is not None and earlier.request_hash != opening.request_hash:
+        raise Conflict(
+            f"The idempotency key {opening.request.idempotency_key!r} was used for another call.",
+            suggestion="Use a new key for a new call.",
+        )
+
+
+def record_of(
+    opening: Opening, ending: Ending, *, finished: float | None, owner: str | None, result_ref: str | None = None
+) -> CallRecord:
     request, failure, encoded = opening.request, ending.failure, ending.encoded
     return CallRecord(
         id=request.call_id,
@@ -188,6 +252,8 @@ def _record(opening: Opening, ending: Ending, *, finished: float | None, result_
         input_bytes=len(opening.arguments),
         output_bytes=None if encoded is None else len(encoded),
         tokens=ending.tokens,
+        session_id=request.session,
+        owner=owner,
     )
 
 
@@ -199,8 +265,11 @@ def _settlement(record: CallRecord) -> Mergeable[CallRecord]:
     return Mergeable(rows.settle_many, record, rank=1)
 
 
-def _insert_or_find(record: CallRecord, c: Connection) -> CallRecord | None:
-    if rows.insert(c, record) or record.idempotency_key is None:
+def _insert_or_find(record: CallRecord, arguments: bytes, c: Connection) -> CallRecord | None:
+    if rows.insert(c, record):
+        session_events.called(c, record, arguments)
+        return None
+    if record.idempotency_key is None:
         return None
     earlier = rows.by_idempotency_key(c, record.principal, record.idempotency_key)
     return None if earlier is not None and earlier.id == record.id else earlier

@@ -17,9 +17,12 @@ class ToolSettings:
 
     enabled: bool = True
     approval: str | None = None
+    """`ask` or `never`."""
     time_limit: float | None = None
     """Seconds."""
     description: str | None = None
+    approval_timeout: float | None = None
+    """Seconds in which to decide about a call."""
 
 
 DEFAULT_SETTINGS = ToolSettings()

@@ -9,6 +9,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Literal
 
+from toolyard.core.approval import AutoApprove
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -27,6 +29,11 @@ class Server:
     skills: tuple[str, ...] = ()
     title: str | None = None
     description: str | None = None
+    auto_approve: AutoApprove = True
+    """For tools about which nothing nearer decides: see `calls.approve`."""
+
+    def __hash__(self) -> int:
+        return hash(self.id)  # views are looked up by server on every request
 
     def includes(self, tool_id: str) -> bool:
         return selector(self.tools)(tool_id)

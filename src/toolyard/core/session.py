@@ -18,7 +18,6 @@ class ClientTool:
 
     tool: Tool
     response_shape: JsonObject
-    definition_hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,6 +212,8 @@ class ServerConfig(_Model, frozen=True, kw_only=True):
     skills: Patterns = ()
     title: Text | None = None
     description: Text | None = None
+    auto_approve: AutoApprove = True
+    """For tools whose provider, cluster and own setting leave it open."""
 
 
 class ModelConfig(_Model, frozen=True, kw_only=True):

@@ -137,16 +137,6 @@ def page(
     return records, _write_cursor(records[-1].created, cast("int", rows[limit - 1][-1])) if more else None
 
 
-def interrupt_open(c: Connection, now: float) -> int:
-    """Settle what a node left open when it died: the outcome of these calls is not known."""
-    return c.execute(
-        "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "
-        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL",
-        ErrorCode.INTERRUPTED.value,
-        "Toolyard stopped while this call was running; whether it took effect is not known.",
-        "Check its effect before calling again.",
-        now,
-    ).rowcount
 
 
 def delete_before(c: Connection, limit: float, *, at_most: int = 500) -> int:

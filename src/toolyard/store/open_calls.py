@@ -6,10 +6,10 @@ Every statement that moves a call names the states it may move from, so no inter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from toolyard.core.call import CallFailure
 from toolyard.core.errors import ErrorCode
+from toolyard.core.json import dumps
 from toolyard.core.record import CallRecord
 from toolyard.store.base import Connection
 from toolyard.store.calls import SELECTED, get, record_of
@@ -31,7 +31,8 @@ def insert(c: Connection, record: CallRecord) -> bool:
         c.execute(
             "INSERT INTO calls (id, tool, namespace, principal, origin, server, state, arguments, arguments_ref, "
             "idempotency_key, request_hash, created, input_bytes, session_id, job_id, run_job, execution, deadline, "
-            "waiting) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "waiting, details) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
             record.id,
             record.tool,
             record.namespace,
@@ -51,6 +52,7 @@ def insert(c: Connection, record: CallRecord) -> bool:
             record.execution,
             record.deadline,
             record.waiting,
+            dumps(record.details).decode() if record.details else None,
         ).rowcount
         == 1
     )
@@ -98,7 +100,7 @@ def hand_to_client(c: Connection, call_id: str, *, deadline: float) -> bool:
     return (
         c.execute(
             "UPDATE calls SET waiting = 'client', deadline = ? "
-            "WHERE id = ? AND state = 'PENDING' AND execution = 'client' AND waiting = 'approval'",
+            "WHERE id = ? AND state = 'PENDING' AND execution = 'client' AND (waiting IS NULL OR waiting = 'approval')",
             deadline,
             call_id,
         ).rowcount
@@ -159,28 +161,24 @@ def unclaimed(c: Connection, *, at_most: int) -> list[CallRecord]:
     return [record_of(row) for row in rows]
 
 
-def interrupt_dead(c: Connection, *, now: float) -> list[tuple[str, str | None]]:
-    """Settle the direct calls of nodes whose lease has ended; the id and session of each.
+def interrupt_orphans(c: Connection, *, now: float) -> list[CallRecord]:
+    """Settle the direct calls of nodes that have no lease: the outcome of these calls is not known.
 
     Calls with a job of their own are not among them: whoever takes over the job decides about those.
     """
-    return _interrupt(c, now, "NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = calls.owner AND nodes.lease >= ?)")
-
-
-def interrupt_all_but(c: Connection, *, now: float, owner: str) -> list[tuple[str, str | None]]:
-    """The same where no other node can be alive: a database file belongs to one process."""
-    return _interrupt(c, now, "(owner IS NULL OR owner <> ?)", owner)
-
-
-def _interrupt(c: Connection, now: float, condition: str, *values: str) -> list[tuple[str, str | None]]:
     rows = c.execute(
-        "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "  # noqa: S608
-        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL "
-        f"AND {condition} RETURNING id, session_id",
+        "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "
+        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL AND NOT EXISTS "
+        "(SELECT 1 FROM nodes WHERE nodes.id = calls.owner AND nodes.lease >= ?) RETURNING id",
         INTERRUPTED.code.value,
         INTERRUPTED.message,
         INTERRUPTED.suggestion,
         now,
-        *(values or (c.now(),)),
+        c.now(),
     ).fetchall()
-    return [(str(call_id), cast("str | None", session_id)) for call_id, session_id in rows]
+    return sorted(states_of(c, [str(call_id) for (call_id,) in rows]), key=_by_session)
+
+
+def _by_session(record: CallRecord) -> tuple[str, float, str]:
+    """Sessions are locked in one order everywhere."""
+    return record.session_id or "", record.created, record.id

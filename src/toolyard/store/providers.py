@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from toolyard.core.approval import AutoApprove
 from toolyard.core.json import JsonObject
 from toolyard.store.base import Connection
 
@@ -26,6 +27,7 @@ class ToolSettingsRow:
     approval: str | None
     time_limit: float | None
     description: str | None
+    approval_timeout: float | None = None
 
 
 def save_provider(c: Connection, row: ProviderRow) -> None:
@@ -73,21 +75,24 @@ def servers(c: Connection) -> list[tuple[str, JsonObject]]:
 
 def save_tool_settings(c: Connection, row: ToolSettingsRow) -> None:
     c.execute(
-        "INSERT INTO tool_settings (tool, enabled, approval, time_limit, description, updated) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET enabled = excluded.enabled, "
+        "INSERT INTO tool_settings (tool, enabled, approval, time_limit, description, approval_timeout, updated) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET enabled = excluded.enabled, "
         "approval = excluded.approval, time_limit = excluded.time_limit, description = excluded.description, "
-        "updated = excluded.updated",
+        "approval_timeout = excluded.approval_timeout, updated = excluded.updated",
         row.tool,
         int(row.enabled),
         row.approval,
         row.time_limit,
         row.description,
+        row.approval_timeout,
         c.now(),
     )
 
 
 def tool_settings(c: Connection) -> list[ToolSettingsRow]:
-    rows = c.execute("SELECT tool, enabled, approval, time_limit, description FROM tool_settings").fetchall()
+    rows = c.execute(
+        "SELECT tool, enabled, approval, time_limit, description, approval_timeout FROM tool_settings"
+    ).fetchall()
     return [
         ToolSettingsRow(
             tool=str(tool),
@@ -95,6 +100,30 @@ def tool_settings(c: Connection) -> list[ToolSettingsRow]:
             approval=None if approval is None else str(approval),
             time_limit=None if time_limit is None else float(time_limit),
             description=None if description is None else str(description),
+            approval_timeout=None if approval_timeout is None else float(approval_timeout),
         )
-        for tool, enabled, approval, time_limit, description in rows
+        for tool, enabled, approval, time_limit, description, approval_timeout in rows
     ]
+
+
+def save_cluster_policy(c: Connection, cluster: str, auto_approve: AutoApprove | None) -> None:
+    """Keep a cluster's approval policy; None forgets it."""
+    if auto_approve is None:
+        c.execute("DELETE FROM cluster_settings WHERE cluster = ?", cluster)
+        return
+    c.execute(
+        "INSERT INTO cluster_settings (cluster, auto_approve, updated) VALUES (?, ?, ?) ON CONFLICT (cluster) "
+        "DO UPDATE SET auto_approve = excluded.auto_approve, updated = excluded.updated",
+        cluster,
+        _POLICY_TEXTS[auto_approve],
+        c.now(),
+    )
+
+
+def cluster_policies(c: Connection) -> dict[str, AutoApprove]:
+    texts: dict[str, AutoApprove] = {"true": True, "false": False, "read_only": "read_only"}
+    rows = c.execute("SELECT cluster, auto_approve FROM cluster_settings").fetchall()
+    return {str(cluster): texts[str(text)] for cluster, text in rows}
+
+
+_POLICY_TEXTS: dict[AutoApprove, str] = {True: "true", False: "false", "read_only": "read_only"}

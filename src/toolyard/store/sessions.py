@@ -7,9 +7,11 @@ from typing import cast
 
 import orjson
 
+from toolyard.core.errors import BadInput
 from toolyard.core.json import JsonObject, dumps
-from toolyard.store.base import Connection
+from toolyard.store.base import Connection, Row, SqlValue
 
+_COLUMNS = "id, principal, agent_id, seq, active_turn, customizations, meta, created, deleted"
 _NEVER = 1e12
 """Epoch seconds: as long as there is a session, its idempotency keys are remembered."""
 
@@ -51,13 +53,40 @@ def insert(
 
 
 def get(c: Connection, session_id: str) -> SessionRow | None:
-    row = c.execute(
-        "SELECT id, principal, agent_id, seq, active_turn, customizations, meta, created, deleted "
-        "FROM sessions WHERE id = ?",
-        session_id,
-    ).fetchone()
-    if row is None:
-        return None
+    row = c.execute(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", session_id).fetchone()  # noqa: S608
+    return _row(row) if row else None
+
+
+def page(
+    c: Connection, *, principal: str | None, limit: int, cursor: str | None
+) -> tuple[list[SessionRow], str | None]:
+    """Those that are not deleted, newest first, of one principal or of all; the cursor of the next page is a session.
+
+    Raises:
+        BadInput: the cursor is not one of ours.
+    """
+    where, values = ["deleted IS NULL"], list[SqlValue]()
+    if principal is not None:
+        where.append("principal = ?")
+        values.append(principal)
+    if cursor is not None:
+        last = get(c, cursor)
+        if last is None:
+            raise BadInput(
+                "This cursor is not one that we gave out.", where="cursor", suggestion="Start again without a cursor."
+            )
+        where.append("(created < ? OR (created = ? AND id < ?))")
+        values += [last.created, last.created, last.id]
+    rows = c.execute(
+        f"SELECT {_COLUMNS} FROM sessions WHERE {' AND '.join(where)} ORDER BY created DESC, id DESC LIMIT ?",  # noqa: S608
+        *values,
+        limit + 1,
+    ).fetchall()
+    found = [_row(row) for row in rows[:limit]]
+    return found, found[-1].id if len(rows) > limit else None
+
+
+def _row(row: Row) -> SessionRow:
     return SessionRow(
         id=str(row[0]),
         principal=str(row[1]),
