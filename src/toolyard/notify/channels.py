@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from toolyard.notify.signing import SIGNATURE_HEADER, sign
 DELIVERY_HEADER = "Toolyard-Delivery"
 """The notice's id: a receiver that sees it twice got a retry."""
 _TIME_LIMIT = 10.0
+_APPRISE_TIME_LIMIT = 60.0
 _MOST_BYTES = 64 * 1024
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -82,7 +84,7 @@ class WebhookChannel:
 class _Apprise(Protocol):
     def add(self, servers: str, /) -> bool: ...
 
-    async def async_notify(self, body: str, title: str) -> bool | None: ...
+    async def async_notify(self, body: str, title: str) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,17 @@ class AppriseChannel:
         return f"apprise ({urlsplit(self.url).scheme})"
 
     async def send(self, notice: Notice) -> None:
-        target = cast("_Apprise", importlib.import_module("apprise").Apprise())
+        module = await asyncio.to_thread(importlib.import_module, "apprise")
+        target = cast("_Apprise", module.Apprise())
         if not target.add(self.url):
             raise NotDelivered("Apprise does not know such an address", final=True)
-        if not await target.async_notify(notice.text(include_arguments=self.include_arguments), notice.title):
+        text = notice.text(include_arguments=self.include_arguments)
+        try:
+            async with asyncio.timeout(_APPRISE_TIME_LIMIT):
+                delivered = await target.async_notify(text, notice.title)
+        except TimeoutError as error:
+            raise NotDelivered(f"no end after {_APPRISE_TIME_LIMIT:.0f} s", final=False) from error
+        if not delivered:
             raise NotDelivered("Apprise could not deliver it; its own log says why", final=False)
 
 
