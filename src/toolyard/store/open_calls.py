@@ -67,25 +67,25 @@ def lock(c: Connection, call_id: str) -> CallRecord | None:
 
 
 def begin(c: Connection, call_id: str, *, started: float, owner: str, epoch: int) -> bool:
-    """PENDING -> PROCESSING on a node, before its effect."""
-    return (
-        c.execute(
-            "UPDATE calls SET state = 'PROCESSING', started = ?, owner = ?, epoch = ?, waiting = NULL, deadline = NULL "
-            "WHERE id = ? AND state = 'PENDING' AND execution = 'node'",
-            started,
-            owner,
-            epoch,
-            call_id,
-        ).rowcount
-        == 1
+    """PENDING -> PROCESSING on a node, before its effect. True also when this very run has begun it already: then the
+    answer to the first COMMIT was lost, and the transaction runs again."""
+    begun = c.execute(
+        "UPDATE calls SET state = 'PROCESSING', started = ?, owner = ?, epoch = ?, waiting = NULL, deadline = NULL "
+        "WHERE id = ? AND state = 'PENDING' AND execution = 'node'",
+        started,
+        owner,
+        epoch,
+        call_id,
     )
+    return begun.rowcount == 1 or _is_run_by(c, call_id, owner=owner, epoch=epoch, started=started)
 
 
 def begin_again(c: Connection, call_id: str, *, owner: str, epoch: int) -> bool:
-    """A call that an earlier run of its job left PROCESSING now belongs to this run."""
+    """A call that an earlier run of its job left PROCESSING now belongs to this run. The epoch is the same when this
+    node lost the database, and began the run anew."""
     return (
         c.execute(
-            "UPDATE calls SET owner = ?, epoch = ? WHERE id = ? AND state = 'PROCESSING' AND epoch < ?",
+            "UPDATE calls SET owner = ?, epoch = ? WHERE id = ? AND state = 'PROCESSING' AND epoch <= ?",
             owner,
             epoch,
             call_id,
@@ -93,6 +93,17 @@ def begin_again(c: Connection, call_id: str, *, owner: str, epoch: int) -> bool:
         ).rowcount
         == 1
     )
+
+
+def _is_run_by(c: Connection, call_id: str, *, owner: str, epoch: int, started: float) -> bool:
+    found = c.execute(
+        "SELECT 1 FROM calls WHERE id = ? AND state = 'PROCESSING' AND owner = ? AND epoch = ? AND started = ?",
+        call_id,
+        owner,
+        epoch,
+        started,
+    )
+    return found.fetchone() is not None
 
 
 def hand_to_client(c: Connection, call_id: str, *, deadline: float) -> bool:
