@@ -200,3 +200,39 @@ async def test_hosts_that_the_manifest_names_are_let_in_to_mcp(tmp_path: Path) -
         for host in ("yard.internal:8420", "evil.example"):
             statuses[host] = (await client.post("/mcp", json={}, headers={"host": host})).status_code
     assert statuses == {"yard.internal:8420": 401, "evil.example": 421}  # the demo is open to loopback names only
+
+
+async def test_an_import_that_is_lost_is_down_with_the_reason_and_costs_nothing_else(tmp_path: Path) -> None:
+    document = json.dumps(DOCUMENT).encode()
+    async with App.running(settings(tmp_path)) as app:
+        await app.import_openapi(document=document, cluster="Lost")
+        await app.import_openapi(document=document, cluster="Broken")
+        await app.import_openapi(document=document, cluster="Kept")
+    for blob in (tmp_path / "data" / "blobs" / "apis" / "lost").iterdir():
+        blob.unlink()
+    for blob in (tmp_path / "data" / "blobs" / "apis" / "broken").iterdir():
+        blob.write_bytes(blob.read_bytes()[:-9])
+
+    async with App.running(settings(tmp_path)) as app:
+        states = {status.id: (status.state.value, status.last_error) for status in app.supervisor.statuses()}
+        assert states["kept"] == ("up", None)
+        for name, why in (("lost", "There is no blob"), ("broken", "cannot be read")):
+            state, error = states[name]
+            assert state == "down"
+            assert why in str(error)
+            assert "Import the document again." in str(error)
+        await app.import_openapi(document=document, cluster="Lost")
+        assert app.supervisor.status("lost").state == "up"
+        async with client_of(build(app)) as client:
+            assert (await client.get("/v1/providers/lost")).json()["config"] == {
+                "kind": "openapi", "id": "lost", "cluster": "Lost",
+            }  # fmt: skip
+
+
+async def test_an_import_that_was_replaced_or_removed_leaves_no_document_behind(tmp_path: Path) -> None:
+    async with App.running(settings(tmp_path)) as app:
+        for _ in range(3):
+            await app.import_openapi(document=json.dumps(DOCUMENT).encode(), cluster="Pets")
+        assert len(await app.blobs.names("apis")) == 1
+        await app.delete_cluster("Pets")
+        assert await app.blobs.names("apis") == []

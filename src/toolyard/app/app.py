@@ -176,7 +176,7 @@ class App:
                 continue
             config = parse_provider({**row.config, "id": row.id})
             if row.document_ref is not None and isinstance(config, OpenApiConfig):
-                provider = await self.imports.restore(config, row.document_ref)
+                provider = self.imports.restore(config, row.document_ref)
             else:
                 provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
             if provider is not None:
@@ -226,7 +226,7 @@ class App:
         self._must_be_ours(config.id)
         document_ref = await self._kept_document(config)
         if document_ref is not None and isinstance(config, OpenApiConfig):
-            provider = await self.imports.restore(config, document_ref)
+            provider = self.imports.restore(config, document_ref)
         else:
             provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
         if provider is None:
@@ -248,8 +248,11 @@ class App:
             return None
         if (present.url, present.cluster) != (config.url, config.cluster):
             return None
+        return await self._document_of(config.id)
+
+    async def _document_of(self, provider_id: str) -> str | None:
         stored = await self.store.read(rows.providers)
-        return next((row.document_ref for row in stored if row.id == config.id), None)
+        return next((row.document_ref for row in stored if row.id == provider_id), None)
 
     async def remove_provider(self, provider_id: str) -> None:
         """
@@ -413,11 +416,17 @@ class App:
 
     async def _save(self, config: ProviderConfig, document_ref: str | None) -> None:
         row = rows.ProviderRow(config.id, dump_provider(config, reveal=True), document_ref)
+        replaced = await self._document_of(config.id)
         await self.store.tx(lambda c: rows.save_provider(c, row))
+        if replaced is not None and replaced != document_ref:
+            await self.imports.discard(replaced)
 
     async def _drop(self, provider_id: str) -> None:
+        document_ref = await self._document_of(provider_id)
         await self.store.tx(lambda c: rows.delete_provider(c, provider_id))
         await self.supervisor.remove(provider_id)
+        if document_ref is not None:
+            await self.imports.discard(document_ref)
         self._configs.pop(provider_id, None)
         self.policies.forget(provider_id)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from toolyard.core.errors import BadInput, Conflict
+import structlog
+
+from toolyard.core.errors import BadInput, Conflict, DocumentError, NotFound, StoreUnavailable
 from toolyard.core.ids import new_id
 from toolyard.core.names import check_namespace, slugify
 from toolyard.egress import Egress
@@ -18,6 +21,11 @@ from toolyard.store.blobs import Blobs
 
 if TYPE_CHECKING:
     from toolyard.providers.openapi import DocumentSource, ImportedApi
+
+_log = structlog.get_logger("toolyard.app")
+
+UPLOADED = "https://uploaded.invalid/"
+"""Stands for the address of a document that came as bytes: a configuration has to name one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class Imports:
             source = DocumentSource.file((manifest_dir or Path.cwd()) / config.url)
         else:
             source = DocumentSource.url(config.url)
-        return DeferredOpenApiProvider(
+        return DeferredOpenApiProvider.of_document(
             config.id,
             source,
             cluster=config.cluster,
@@ -90,14 +98,35 @@ class Imports:
         await self._blobs.put(name, api.to_bytes())
         return name
 
-    async def restore(self, config: OpenApiConfig, document_ref: str) -> Provider:
-        """The provider of an import that was kept."""
-        from toolyard.providers.openapi import ImportedApi
+    def restore(self, config: OpenApiConfig, document_ref: str) -> Provider:
+        """The provider of an import that was kept. One that is lost is down, with the reason; the others are not."""
+        from toolyard.providers.openapi import DeferredOpenApiProvider
 
-        return self.provider(config, ImportedApi.from_bytes(await self._blobs.get(document_ref)))
+        return DeferredOpenApiProvider(
+            config.id,
+            partial(self._kept, document_ref),
+            address=config.id if config.url == UPLOADED else config.url,
+            egress=self._egress,
+            base_url=config.base_url,
+            headers=config.request_headers,
+        )
 
     async def discard(self, document_ref: str) -> None:
-        await self._blobs.delete([document_ref])
+        """Delete an import that was replaced or removed. What cannot be deleted is in nobody's way."""
+        try:
+            await self._blobs.delete([document_ref])
+        except StoreUnavailable as error:
+            _log.warning("an import that nobody needs could not be deleted", blob=document_ref, error=str(error))
+
+    async def _kept(self, document_ref: str) -> ImportedApi:
+        from toolyard.providers.openapi import ImportedApi
+
+        try:
+            return ImportedApi.from_bytes(await self._blobs.get(document_ref))
+        except (NotFound, StoreUnavailable) as error:
+            raise DocumentError(
+                f"The import that was kept cannot be read: {error.message}", suggestion="Import the document again."
+            ) from error
 
     def _reserved(self, name: str | None) -> _Reservation:
         return _Reservation(self._busy, name)
@@ -138,7 +167,7 @@ def _config(
         "kind": "openapi",
         "id": api.namespace,
         "cluster": api.cluster,
-        "url": url or "https://uploaded.invalid/",
+        "url": url or UPLOADED,
         "headers": dict(headers or {}),
     }
     if base_url:

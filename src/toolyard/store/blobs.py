@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -38,45 +39,65 @@ class Blobs:
         Raises:
             StoreUnavailable: it could not be written (a full disk, no permission).
         """
-        from obstore.exceptions import BaseError
-
         _check(name)
-        try:
+        with self._told("written to"):
             await self._objects.put_async(name, data)
-        except (BaseError, OSError) as error:
-            why = str(error).partition("\n")[0]  # what follows is the object store's own debugging text
-            raise StoreUnavailable(
-                f"A blob could not be written to {self.location}: {why}",
-                suggestion="Check free space and permissions there.",
-            ) from error
 
     async def get(self, name: str) -> bytes:
         """
         Raises:
             NotFound: there is no such blob.
+            StoreUnavailable: it could not be read.
         """
         _check(name)
         try:
-            found = await self._objects.get_async(name)
-            return bytes(await found.bytes_async())
+            with self._told("read from"):
+                found = await self._objects.get_async(name)
+                return bytes(await found.bytes_async())
         except FileNotFoundError as error:
             raise NotFound(f"There is no blob {name!r}.") from error
 
     async def delete(self, names: list[str]) -> None:
-        """Names that are not there are passed over."""
+        """Names that are not there are passed over.
+
+        Raises:
+            StoreUnavailable: one could not be deleted.
+        """
         for name in names:
             _check(name)
-            try:
+            with suppress(FileNotFoundError), self._told("deleted from"):
                 await self._objects.delete_async(name)
-            except FileNotFoundError:
-                continue
 
     async def names(self, prefix: str) -> list[str]:
-        """Every name below `prefix`."""
+        """Every name below `prefix`.
+
+        Raises:
+            StoreUnavailable
+        """
         found: list[str] = []
-        async for batch in cast("AsyncIterator[Sequence[ObjectMeta]]", self._objects.list(prefix)):  # pyright: ignore[reportUnknownMemberType]
-            found += [meta["path"] for meta in batch]
+        with self._told("listed in"):
+            async for batch in cast("AsyncIterator[Sequence[ObjectMeta]]", self._objects.list(prefix)):  # pyright: ignore[reportUnknownMemberType]
+                found += [meta["path"] for meta in batch]
         return found
+
+    @contextmanager
+    def _told(self, doing: str) -> Generator[None]:
+        """
+        Raises:
+            StoreUnavailable: what the object store or the file system says, but for a blob that is not there.
+        """
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (BaseError, OSError) as error:
+            why = str(error).partition("\n")[0]  # what follows is the object store's own debugging text
+            raise StoreUnavailable(
+                f"A blob could not be {doing} {self.location}: {why}",
+                suggestion="Check free space and permissions there.",
+            ) from error
 
 
 def _check(name: str) -> None:

@@ -184,7 +184,9 @@ async def test_a_deferred_provider_reads_its_document_at_start_and_again_after_a
 ) -> None:
     path = tmp_path / "api.json"
     async with recording() as server:
-        provider = DeferredOpenApiProvider("pets", DocumentSource.file(path), egress=egress, base_url=server.url)
+        provider = DeferredOpenApiProvider.of_document(
+            "pets", DocumentSource.file(path), egress=egress, base_url=server.url
+        )
         with pytest.raises(DocumentError, match="No such file"):
             await provider.start()
         path.write_bytes(DOCUMENT)

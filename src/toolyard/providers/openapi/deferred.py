@@ -1,9 +1,10 @@
-"""A provider of the manifest: it reads its document when it is started, not before."""
+"""A provider that has its API only once it is started: its document is imported, or a kept import is read, then."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from toolyard.core.call import ToolResult
 from toolyard.core.errors import CallError, ErrorCode, ProviderError
@@ -17,7 +18,9 @@ from toolyard.providers.openapi.running import import_document
 
 
 class DeferredOpenApiProvider:
-    """An `OpenApiProvider` whose document is imported by `start`, and read again by `tools` when it had failed.
+    """An `OpenApiProvider` whose API `obtain` gives at `start`, and is asked for again by `tools` when it had failed.
+
+    `address` is shown until then.
 
     Raises:
         BadInput: `base_url` is none.
@@ -26,6 +29,28 @@ class DeferredOpenApiProvider:
     def __init__(
         self,
         id: str,  # noqa: A002  the providers' common first argument
+        obtain: Callable[[], Awaitable[ImportedApi]],
+        *,
+        address: str,
+        egress: Egress,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        trusted_origins: Sequence[str] = (),
+    ) -> None:
+        self._id = id
+        self._obtain = obtain
+        self._first_address = address
+        self._egress = egress
+        self._base_url = checked_base_url(base_url) if base_url else None
+        self._headers = dict(headers or {})
+        self._trusted_origins = tuple(trusted_origins)
+        self._ready: OpenApiProvider | None = None
+        self._importing = asyncio.Lock()
+
+    @classmethod
+    def of_document(
+        cls,
+        id: str,  # noqa: A002
         source: DocumentSource,
         *,
         egress: Egress,
@@ -33,16 +58,19 @@ class DeferredOpenApiProvider:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         trusted_origins: Sequence[str] = (),
-    ) -> None:
-        self._id = id
-        self._source = source
-        self._egress = egress
-        self._cluster = cluster
-        self._base_url = checked_base_url(base_url) if base_url else None
-        self._headers = dict(headers or {})
-        self._trusted_origins = tuple(trusted_origins)
-        self._ready: OpenApiProvider | None = None
-        self._importing = asyncio.Lock()
+    ) -> DeferredOpenApiProvider:
+        """One of the manifest: it reads its document when it is started, not before."""
+        location = without_secrets(source.location) if source.kind == "url" else source.location
+        obtain = partial(import_document, source, namespace=id, cluster=cluster, base_url=base_url, egress=egress)
+        return cls(
+            id,
+            obtain,
+            address=location,
+            egress=egress,
+            base_url=base_url,
+            headers=headers,
+            trusted_origins=trusted_origins,
+        )
 
     @property
     def id(self) -> str:
@@ -57,8 +85,7 @@ class DeferredOpenApiProvider:
         """The API once it is known; until then the document."""
         if self._ready is not None:
             return self._ready.address
-        location = self._source.location
-        return self._base_url or (without_secrets(location) if self._source.kind == "url" else location) or self._id
+        return self._base_url or self._first_address or self._id
 
     @property
     def api(self) -> ImportedApi | None:
@@ -93,15 +120,8 @@ class DeferredOpenApiProvider:
     async def _imported(self) -> OpenApiProvider:
         async with self._importing:
             if self._ready is None:
-                api = await import_document(
-                    self._source,
-                    namespace=self._id,
-                    cluster=self._cluster,
-                    base_url=self._base_url,
-                    egress=self._egress,
-                )
                 self._ready = OpenApiProvider(
-                    api,
+                    await self._obtain(),
                     egress=self._egress,
                     base_url=self._base_url,
                     headers=self._headers,

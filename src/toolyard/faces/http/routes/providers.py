@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 
+from toolyard.app.imports import UPLOADED
 from toolyard.core.clock import rfc3339
 from toolyard.core.errors import BadInput, NotFound
 from toolyard.core.principal import Principal, Scope
@@ -117,8 +118,15 @@ def _provider_out(yard: Yard, status: ProviderStatus) -> ProviderOut:
         required=status.required,
         retry_at=None if status.retry_at is None else rfc3339(status.retry_at),
         declared=yard.is_declared(status.id),
-        config=None if config is None else dict(dump_provider(config, reveal=False)),
+        config=None if config is None else _shown(config),
     )
+
+
+def _shown(config: ProviderConfig) -> dict[str, Any]:
+    shown = dict(dump_provider(config, reveal=False))
+    if shown.get("url") == UPLOADED:
+        del shown["url"]
+    return shown
 
 
 def _left_out(yard: Yard, namespace: str) -> list[str]:
