@@ -163,6 +163,8 @@ class Calls(Outcomes):
 
     async def _hold(self, request: CallRequest, outcome: CallOutcome) -> CallOutcome:
         """Wait as long as the caller wants to for what others have to do."""
+        if request.on_wait is not None and outcome.waiting is not None:
+            request.on_wait(outcome.waiting)
         if request.hold is not None and request.hold <= 0:
             return outcome
         if request.progress is not None:
