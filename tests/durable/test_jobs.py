@@ -256,7 +256,7 @@ async def test_a_job_ends_in_one_transaction_with_what_belongs_to_its_end(store:
     went_on: list[str] = []
 
     async def work(job: RunningJob) -> None:
-        await job.finish("ended", within=lambda c: jobs.insert(c, NewJob("next", "later")) and None, parent="other")
+        await job.finish("ended", within=lambda c: jobs.insert(c, NewJob("next", "later")), parent="other")
         went_on.append("after its end")
 
     engine.handle("work", work)
@@ -274,7 +274,7 @@ async def test_what_belongs_to_an_end_is_not_written_for_a_cancelled_job(store: 
     async def work(job: RunningJob) -> None:
         await store.tx(lambda c: jobs.cancel(c, job.id))
         try:
-            await job.finish("ended", within=lambda c: jobs.insert(c, NewJob("next", "later")) and None)
+            await job.finish("ended", within=lambda c: jobs.insert(c, NewJob("next", "later")))
         except (Fenced, RunEnded) as error:
             outcome.append(type(error).__name__)
 

@@ -149,7 +149,7 @@ class RunningJob:
         self,
         result: JsonValue = None,
         *,
-        within: Callable[[Connection], None] | None = None,
+        within: Callable[[Connection], object] | None = None,
         error: str | None = None,
         parent: str | None = None,
     ) -> None:
