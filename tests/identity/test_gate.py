@@ -128,6 +128,8 @@ async def test_demo_mode_on_loopback_is_open_to_this_machine(demo: Gate) -> None
         request(headers={"host": "[::2]:8420"}),
         request(headers={"x-forwarded-for": "192.0.2.7"}),
         request(headers={"forwarded": "for=192.0.2.7"}),
+        request(headers={"x-real-ip": "192.0.2.7"}),
+        request(headers={"via": "1.1 proxy"}),
     ],
 )
 async def test_demo_mode_is_closed_to_other_machines_and_rebound_names(demo: Gate, foreign: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ Scope = Mapping[str, Any]
 """An ASGI scope."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER = "x-csrf-token"
+_FORWARDING = frozenset(
+    {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
+)
+"""Headers that only a proxy sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,7 @@ def _is_local(scope: Scope, headers: Headers) -> bool:
         and is_loopback(client[0])
         and host is not None
         and is_loopback(_without_port(host))
-        and header(headers, b"x-forwarded-for") is None
-        and header(headers, b"forwarded") is None
+        and all(name not in _FORWARDING for name, _ in headers)
     )
 
 

@@ -155,6 +155,7 @@ async def test_a_line_without_end_is_refused_and_ends_the_server() -> None:
     [
         (["/nowhere/at-all"], r"ended with status 127\. Its last words: /nowhere/at-all: command not found"),
         (["/etc/passwd"], r"ended with status 126\. Its last words: /etc/passwd: Permission denied"),
+        (["sh", "-c", "exec 0<&-; sleep 0.2; echo deaf >&2; exit 4"], r"status 4\. Its last words: deaf"),
         ([sys.executable, "-c", "raise SystemExit('no key given')"], r"status 1\. Its last words: no key given"),
         ([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], r"ended by SIGKILL"),
         ([sys.executable, "-c", "import os, sys; os.close(1); sys.stdin.read()"], r"closed its stdout"),

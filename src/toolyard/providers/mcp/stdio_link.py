@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -18,6 +19,8 @@ from toolyard.providers.mcp.link import NO_HEADERS, NO_META, Era, hear
 from toolyard.providers.mcp.wire import Message
 
 _log = structlog.stdlib.get_logger("toolyard.providers.mcp")
+_LAST_WORDS_SECONDS = 1.0
+"""How long a server that stopped reading may take to be seen ending, so that its own words can be told."""
 
 
 @dataclass(slots=True)
@@ -72,6 +75,9 @@ class StdioLink:
             await self._child.send(wire.request(request_id, method, params, meta, modern=self.era == "modern"))
             return exchange.result_of(await waiting.answer)
         except OSError as error:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                    await waiting.answer  # most often it has just ended: `_lost` is about to say with which words
             raise LinkLost("The MCP server no longer reads what it is sent.", sent=True) from error
         except asyncio.CancelledError:
             gone = {"requestId": request_id, "reason": "the caller gave up"}
