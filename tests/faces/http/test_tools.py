@@ -14,6 +14,7 @@ from tests.requirements import requirement
 from toolyard.app import App
 from toolyard.core.call import CallRequest, Origin
 from toolyard.core.principal import LOCAL_OPERATOR, Scope
+from toolyard.core.tool import Tool
 
 ODD = "yard:odd/name with ünïcode/call"
 ODD_PATH = "/v1/tools/yard%3Aodd%2Fname%20with%20%C3%BCn%C3%AFcode%2Fcall"
@@ -67,6 +68,12 @@ async def test_tools_are_filtered_and_searched(local: httpx2.AsyncClient) -> Non
     assert found["score"] > 0
     assert found["match"]
     assert found["input_schema"] is None
+
+
+async def test_a_filtered_search_finds_what_ranks_low_among_all_tools(local: httpx2.AsyncClient, app: App) -> None:
+    app.catalog.publish("many", [Tool("many", f"echo_{number}", "Echo a text, as an echo.") for number in range(700)])
+    assert "yard:echo" not in await ids(local, "/v1/tools?q=text echo&limit=5")
+    assert (await ids(local, "/v1/tools?q=text echo&provider=yard&limit=5"))[0] == "yard:echo"
 
 
 async def test_pages_give_every_tool_once(local: httpx2.AsyncClient) -> None:

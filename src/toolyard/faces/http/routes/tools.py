@@ -44,12 +44,18 @@ class ToolsQuery(Page):
     q: str | None = Field(default=None, max_length=1000, description="Search; the best come first, on one page.")
     schemas: bool = Field(default=True, description="With the schemas of each tool.")
 
+    @property
+    def is_filtered(self) -> bool:
+        return any(wanted is not None for wanted in (self.cluster, self.provider, self.kind))
+
 
 @router.get("/tools", **needs(*_SEE))
 async def list_tools(yard: Yard, query: Annotated[ToolsQuery, Query()]) -> Listed[ToolOut]:
     """The tools of the catalog, sorted by id; with `q`, the best matches first."""
     if query.q is not None:
-        hits = await yard.catalog.search(query.q, limit=LARGEST_PAGE, prefixes=True)
+        # A filter may want what ranks low among all tools, so then all of them are ranked.
+        most = len(yard.catalog.snapshot.entries) if query.is_filtered else LARGEST_PAGE
+        hits = await yard.catalog.search(query.q, limit=most, prefixes=True)
         wanted = [hit for hit in hits if _wanted(hit.entry, query)][: query.limit]
         return Listed(items=[_hit_out(hit, schemas=query.schemas) for hit in wanted])
     entries = [entry for entry in yard.catalog.snapshot.entries if _wanted(entry, query)]
