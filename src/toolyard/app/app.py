@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from toolyard.app.approval_news import ApprovalNews
 from toolyard.app.building import build_provider
 from toolyard.app.builtins import builtin_provider
 from toolyard.app.housekeeping import Housekeeping
 from toolyard.app.imports import Imports
 from toolyard.app.policies import Policies
 from toolyard.app.settings import Settings
+from toolyard.calls.approvals import Approvals
+from toolyard.calls.client_calls import ClientCalls
 from toolyard.calls.path import Calls
 from toolyard.calls.sessions import Sessions
 from toolyard.catalog import Catalog, Server, Snapshot, ToolSettings
@@ -95,6 +98,9 @@ class App:
             blob_url=self.settings.url,
             clock=self.clock,
         )
+        self.approvals = Approvals(self.calls.bench)
+        self.client_calls = ClientCalls(self.calls.bench, self.calls)
+        self._news = ApprovalNews(self.store, self.engine, self.bus, self.calls.bench.asked_here)
         self.keys = Keys(self.store, self.clock)
         self.operators = Operators(self.store, self.clock)
         self.gate = Gate(
@@ -142,6 +148,7 @@ class App:
         await self.supervisor.start()
         # Jobs only now: an approved call that waits must find its tool.
         await self.engine.start()
+        await self._news.start()
         await self.calls.begin()
         self._housekeeping.start()
 
@@ -151,6 +158,7 @@ class App:
         await self._housekeeping.stop()
         await self.calls.close()
         await self.engine.stop()
+        await self._news.stop()
         await self.supervisor.close()
         await self.egress.close()
         await self.store.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -106,13 +106,21 @@ class Sessions:
         found, following = await self._store.read(partial(rows.page, principal=whose, limit=limit, cursor=cursor))
         return [self._session(row) for row in found], following
 
+    async def _allowed(self, session_id: str, principal: Principal, scope: Scope) -> Session:
+        row = await self._store.read(partial(rows.get, session_id=session_id))
+        theirs = row is not None and (row.principal == principal.label or principal.may(scope))
+        if row is None or row.deleted is not None or not theirs:
+            raise _unknown(session_id)
+        return self._session(row)
+
     async def delete(self, session_id: str, principal: Principal) -> None:
-        """Close it for good: its open calls end as cancelled; its events stay on record.
+        """Close it for good: its open calls end as cancelled; its events stay on record. For its owner, and for
+        whoever may manage.
 
         Raises:
             NotFound
         """
-        await self.get(session_id, principal)
+        await self._allowed(session_id, principal, Scope.MANAGE)
         topics = await self._store.tx(partial(self._close, session_id))
         self._read.pop(session_id, None)
         self._engine.hint(f"session:{session_id}", "approvals", *topics)
@@ -149,7 +157,9 @@ class Sessions:
         size = max(1, min(limit, LARGEST_PAGE))
         return await self._store.read(lambda c: log.page(c, session_id, after, size))
 
-    async def follow(self, session_id: str, principal: Principal, *, after: int = 0) -> AsyncIterator[SessionEvent]:
+    async def follow(
+        self, session_id: str, principal: Principal, *, after: int = 0
+    ) -> AsyncGenerator[SessionEvent, None]:
         """Every event behind `after`, as they come, without gaps; it ends when the session is deleted.
 
         A reader is given what is on record at its own pace: a slow one holds nothing up and keeps nothing in memory,

@@ -99,7 +99,7 @@ def _refusal(tool: Tool, errors: Iterator[ValidationError]) -> CallError:
         if len(problems) == _MOST_PROBLEMS:
             problems.append("and more")
             break
-        problem, suggestion = _explain(tool, error)
+        problem, suggestion = explain(tool, error)
         problems.append(problem)
         if suggestion and suggestion not in suggestions:
             suggestions.append(suggestion)
@@ -110,8 +110,8 @@ def _refusal(tool: Tool, errors: Iterator[ValidationError]) -> CallError:
     )
 
 
-def _explain(tool: Tool, error: ValidationError) -> tuple[str, str | None]:
-    where = _pointer(error.instance_path)
+def explain(tool: Tool, error: ValidationError) -> tuple[str, str | None]:
+    where = pointer(error.instance_path)
     details = error.kind.as_dict()
     unexpected = cast("Sequence[str]", details.get("unexpected") or ())
     if unexpected:
@@ -140,7 +140,7 @@ def _fields_at(schema: Schema, path: Sequence[str | int]) -> Mapping[str, JsonVa
     return cast("Mapping[str, JsonValue]", properties) if isinstance(properties, Mapping) else {}
 
 
-def _pointer(path: Sequence[str | int]) -> str:
+def pointer(path: Sequence[str | int]) -> str:
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)

@@ -137,9 +137,11 @@ class WaitingCalls:
         except CallError as error:
             return await self._fail(job, record, CallFailure.of(error))
         if record.execution == "client":
-            return await self._hand_over(job, record, opening)
+            return await self._hand_over(job, record, opening, _edited(gates))
         started = self._bench.clock.now()
-        begin = partial(_begin, record.id, started=started, owner=self._engine.node_id, epoch=job.epoch)
+        begin = partial(
+            _begin, record.id, started=started, owner=self._engine.node_id, epoch=job.epoch, edited=_edited(gates)
+        )
         if not await job.tx(begin):
             return None
         return await self._execute(job, ticket, opening, entry, replace(record, started=started), gates)
@@ -189,17 +191,19 @@ class WaitingCalls:
         authorize(ticket.principal, entry)
         return entry, Opening(
             request=request,
-            arguments=(record.arguments or "{}").encode(),
-            arguments_ref=record.arguments_ref,
+            arguments=text,
+            arguments_ref=None if edited is not None else record.arguments_ref,
             request_hash=record.request_hash,
             created=record.created,
         )
 
-    async def _hand_over(self, job: RunningJob, record: CallRecord, opening: Opening) -> None:
+    async def _hand_over(self, job: RunningJob, record: CallRecord, opening: Opening, edited: str | None) -> None:
         """Every gate is passed: the client may have it."""
         arguments = orjson.dumps(opening.request.arguments)
 
         def hand_over(c: Connection) -> None:
+            if edited is not None:
+                open_calls.replace_arguments(c, record.id, edited)
             if open_calls.hand_to_client(c, record.id, deadline=c.now() + self._bench.pick_up_timeout):
                 session_events.called(c, record, arguments)
 
@@ -282,7 +286,9 @@ def _is_undecided(call_id: str, c: Connection) -> bool:
     return any(not gate.is_decided for gate in gates) and not any(_refusal(gate) for gate in gates)
 
 
-def _begin(call_id: str, c: Connection, *, started: float, owner: str, epoch: int) -> bool:
+def _begin(call_id: str, c: Connection, *, started: float, owner: str, epoch: int, edited: str | None) -> bool:
+    if edited is not None:
+        open_calls.replace_arguments(c, call_id, edited)
     return open_calls.begin(c, call_id, started=started, owner=owner, epoch=epoch)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -46,6 +47,8 @@ class Workbench:
     url: str
     pick_up_timeout: float = PICK_UP_TIMEOUT
     validator: ArgumentValidator = field(default_factory=ArgumentValidator)
+    asked: deque[str] = field(default_factory=partial(deque[str], maxlen=256))
+    """The latest approvals that this node asked for."""
 
     async def resolve(self, request: CallRequest) -> Entry:
         """The tool in the caller's slice, or among the session's own.
@@ -94,7 +97,7 @@ class Workbench:
             details={"after": after} if after is not None else None,
         )
         ticket = Ticket.of(request, entry.tool.definition_hash, after=after)
-        return new_call(
+        new = new_call(
             record,
             ticket,
             opening.arguments,
@@ -102,6 +105,13 @@ class Workbench:
             timeout=verdict.timeout,
             pick_up=self.pick_up_timeout,
         )
+        for approval_id in new.approval_ids.values():
+            self.asked.append(approval_id)
+        return new
+
+    def asked_here(self, approval_id: str) -> bool:
+        """Whether this node asked lately."""
+        return approval_id in self.asked
 
     def has_follow_up(self, tool: Tool) -> bool:
         """Quickly, for calls outside sessions."""

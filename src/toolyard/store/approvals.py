@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, cast
 
-import orjson
-
 from toolyard.core.approval import ApprovalRecord, ApprovalScope, Decision, Gate
-from toolyard.core.errors import BadInput
 from toolyard.store.base import Connection, Row, SqlValue
+from toolyard.store.cursors import read_cursor, write_cursor
 
 _COLUMNS = (
     "id, call_id, gate, tool, arguments, principal, server, session_id, why, created, deadline, decision, decided_by, "
@@ -83,31 +80,43 @@ def decide(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which approvals; None means any. `principal` is who made the call."""
+
+    state: Literal["pending", "decided"] | None = None
+    decision: Decision | None = None
+    tool: str | None = None
+    principal: str | None = None
+    decided_by: str | None = None
+    session_id: str | None = None
+
+
 def page(
-    c: Connection,
-    *,
-    state: Literal["pending", "decided"] | None,
-    limit: int,
-    cursor: str | None,
-    session_id: str | None = None,
-    principal: str | None = None,
+    c: Connection, wanted: Wanted, *, limit: int, cursor: str | None = None
 ) -> tuple[list[ApprovalRecord], str | None]:
     """Pending ones oldest first, the others newest first.
 
     Raises:
         BadInput: the cursor is not one of ours.
     """
-    oldest_first = state == "pending"
+    oldest_first = wanted.state == "pending"
     where: list[str] = []
     values: list[SqlValue] = []
-    if state is not None:
-        where.append("decision IS NULL" if state == "pending" else "decision IS NOT NULL")
-    for column, value in (("session_id", session_id), ("principal", principal)):
+    if wanted.state is not None:
+        where.append("decision IS NULL" if wanted.state == "pending" else "decision IS NOT NULL")
+    for column, value in (
+        ("decision", wanted.decision.value if wanted.decision else None),
+        ("tool", wanted.tool),
+        ("principal", wanted.principal),
+        ("decided_by", wanted.decided_by),
+        ("session_id", wanted.session_id),
+    ):
         if value is not None:
             where.append(f"{column} = ?")
             values.append(value)
     if cursor is not None:
-        created, last = _read_cursor(cursor)
+        created, last = read_cursor(cursor)
         beyond = ">" if oldest_first else "<"
         where.append(f"(created {beyond} ? OR (created = ? AND id {beyond} ?))")
         values += [created, created, last]
@@ -119,7 +128,20 @@ def page(
         limit + 1,
     ).fetchall()
     records = [_record(row) for row in rows[:limit]]
-    return records, _write_cursor(records[-1]) if len(rows) > limit else None
+    return records, write_cursor(records[-1].created, records[-1].id) if len(rows) > limit else None
+
+
+def changed(c: Connection, since: float, *, at_most: int) -> list[ApprovalRecord]:
+    """Those asked for or decided after `since` (epoch seconds by the database's clock), oldest change first."""
+    rows = c.execute(
+        f"SELECT {_COLUMNS} FROM (SELECT * FROM approvals WHERE created > ? "  # noqa: S608
+        "UNION SELECT * FROM approvals WHERE decided_at > ?) AS news "
+        "ORDER BY coalesce(decided_at, created), id LIMIT ?",
+        since,
+        since,
+        at_most,
+    ).fetchall()
+    return [_record(row) for row in rows]
 
 
 def count_pending(c: Connection) -> int:
@@ -155,20 +177,6 @@ def allowed_by(c: Connection, holder: str, tool: str, definition_hash: str) -> s
 def forget_allowances(c: Connection, holders: Sequence[str]) -> None:
     for holder in holders:
         c.execute("DELETE FROM allowances WHERE holder = ?", holder)
-
-
-def _write_cursor(last: ApprovalRecord) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([last.created, last.id])).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[float, str]:
-    try:
-        created, approval_id = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return float(created), str(approval_id)
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise BadInput(
-            "This cursor is not one that we gave out.", where="cursor", suggestion="Start again without a cursor."
-        ) from error
 
 
 def _record(row: Row) -> ApprovalRecord:

@@ -137,8 +137,6 @@ def page(
     return records, _write_cursor(records[-1].created, cast("int", rows[limit - 1][-1])) if more else None
 
 
-
-
 def delete_before(c: Connection, limit: float, *, at_most: int = 500) -> int:
     """Delete up to `at_most` ended calls that are older than `limit`; returns how many went."""
     rows = c.execute(

@@ -62,8 +62,8 @@ def is_silent(c: Connection, call_id: str) -> bool:
 def start_missing(c: Connection, seconds: float) -> int:
     """A fresh lease for each picked-up call that lost its row: never an abandonment."""
     rows = c.execute(
-        "SELECT id FROM calls WHERE execution = 'client' AND state = 'PROCESSING' "
-        "AND NOT EXISTS (SELECT 1 FROM call_leases WHERE call_id = calls.id)"
+        "SELECT id FROM calls WHERE execution = 'client' AND state IN ('PENDING', 'PROCESSING') "
+        "AND state = 'PROCESSING' AND NOT EXISTS (SELECT 1 FROM call_leases WHERE call_id = calls.id)"
     ).fetchall()
     for (call_id,) in rows:
         start(c, str(call_id), seconds)

@@ -66,6 +66,16 @@ def lock(c: Connection, call_id: str) -> CallRecord | None:
     return record_of(row) if row else None
 
 
+def replace_arguments(c: Connection, call_id: str, arguments: str) -> None:
+    """What will be run, where a reviewer edited it. The approval keeps both versions."""
+    c.execute(
+        "UPDATE calls SET arguments = ?, arguments_ref = NULL, input_bytes = ? WHERE id = ? AND state = 'PENDING'",
+        arguments,
+        len(arguments.encode()),
+        call_id,
+    )
+
+
 def begin(c: Connection, call_id: str, *, started: float, owner: str, epoch: int) -> bool:
     """PENDING -> PROCESSING on a node, before its effect. True also when this very run has begun it already: then the
     answer to the first COMMIT was lost, and the transaction runs again."""

@@ -11,3 +11,4 @@ CREATE TABLE cluster_settings (
 
 CREATE INDEX calls_unclaimed ON calls (deadline) WHERE execution = 'client' AND state = 'PENDING';
 CREATE INDEX calls_with_client ON calls (session_id) WHERE execution = 'client' AND state IN ('PENDING', 'PROCESSING');
+CREATE INDEX approvals_decided ON approvals (decided_at) WHERE decided_at IS NOT NULL;
