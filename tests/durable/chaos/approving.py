@@ -23,10 +23,10 @@ async def approved_call(clients: Clients) -> None:
     if call_id is None:
         return
     if plan != "leave":
-        approval = await _waiting_for(clients, call_id)
+        approval = await waiting_for(clients, call_id)
         if approval is not None:
             await asyncio.sleep(dice.uniform(0, 1.0))
-            await asyncio.gather(*(_decide(clients, approval, way, arguments) for way in _ways(clients, plan)))
+            await asyncio.gather(*(decide(clients, approval, way, arguments) for way in _ways(clients, plan)))
     await follow_to_the_end(clients, submit, call_id)
 
 
@@ -34,7 +34,7 @@ def _ways(clients: Clients, plan: str) -> list[str]:
     return clients.dice.sample(["approve", "edit", "reject"], 2) if plan == "fight" else [plan]
 
 
-async def _waiting_for(clients: Clients, call_id: str) -> str | None:
+async def waiting_for(clients: Clients, call_id: str) -> str | None:
     """The approval of a call; None when none came up in the time that it may wait."""
     until = time.monotonic() + APPROVAL_SECONDS
     while time.monotonic() < until:
@@ -55,24 +55,24 @@ async def _waiting_for(clients: Clients, call_id: str) -> str | None:
     return None
 
 
-async def _decide(clients: Clients, approval: str, way: str, arguments: dict[str, Any]) -> None:
+async def decide(clients: Clients, approval: str, way: str, arguments: dict[str, Any]) -> None:
     """`reason` is unique, so that whoever decided is known from the record. Whoever lost an answer asks again, and
     learns from the refusal whether it was its own decision that stands."""
     mark = clients.label("because")
     body: dict[str, Any] = {"decision": "reject" if way == "reject" else "approve", "reason": mark}
     if way == "edit":
         body["arguments"] = {**arguments, "value": f"edited {mark}"}
-    decide = clients.history.ask("decide", approval, **body)
+    decision = clients.history.ask("decide", approval, **body)
     try:
         answer = await clients.client.ask(
             "POST", f"/v1/approvals/{approval}", key=clients.dice.choice(clients.access.approvers), body=body
         )
     except OutOfPatienceError as error:
-        decide.unknown(error=str(error))
+        decision.unknown(error=str(error))
         return
     if answer.ok:
-        decide.ok()
+        decision.ok()
     elif answer.status == 409 and (answer.body.get("approval") or {}).get("reason") == mark:
-        decide.ok(told="again")
+        decision.ok(told="again")
     else:
-        decide.refused(status=answer.status, body=answer.body)
+        decision.refused(status=answer.status, body=answer.body)

@@ -14,6 +14,8 @@ from tests.durable.chaos.yard import FINAL, Access
 
 CALL_PATIENCE = 40.0
 """Seconds until a call must have ended."""
+LOST_AFTER = 3.0
+"""Seconds after which a call that was acknowledged and is not found is given up; the checker reports it."""
 
 
 @dataclass(slots=True)
@@ -96,6 +98,7 @@ async def submit_call(clients: Clients, submit: Operation, *, wait: float) -> st
 async def follow_to_the_end(clients: Clients, submit: Operation, call_id: str) -> None:
     """Ask until the call has ended, and note the end that was told."""
     until = time.monotonic() + CALL_PATIENCE
+    lost_at = time.monotonic() + LOST_AFTER
     said: Any = None
     while time.monotonic() < until:
         try:
@@ -108,6 +111,8 @@ async def follow_to_the_end(clients: Clients, submit: Operation, call_id: str) -
             _note_end(submit, answer.body, answer.body["error_code"])
             submit.ok()
             return
+        if answer.status == 404 and time.monotonic() > lost_at:
+            break
         await asyncio.sleep(0.1)
     submit.unknown(error=str(said)[:300])
 

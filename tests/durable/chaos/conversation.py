@@ -30,7 +30,7 @@ _DEFINITION = {
 
 async def conversation(clients: Clients) -> None:
     """Everything that happens in a session at once; followers must see all of it, in the log's order."""
-    session = await _create(clients)
+    session = await create(clients)
     if session is None:
         return
     target: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -56,25 +56,25 @@ async def job_alone(clients: Clients) -> None:
     await _job(clients, clients.label("session"))
 
 
-async def _create(clients: Clients) -> str | None:
+async def create(clients: Clients) -> str | None:
     label = clients.label("session")
-    create = clients.history.ask("session", label)
+    making = clients.history.ask("session", label)
     body = {"customizations": {"extensions": {"tools": {TOOL: _DEFINITION}}}}
     try:
         answer = await clients.client.ask(
             "POST", "/v1/sessions", key=clients.access.caller, body=body, headers={"Idempotency-Key": label}
         )
         while answer.status == 409:  # the first try is still under way, on a node that may be dead
-            create.unknown(body=answer.body)
+            making.unknown(body=answer.body)
             return None
     except OutOfPatienceError as error:
-        create.unknown(error=str(error))
+        making.unknown(error=str(error))
         return None
     if not answer.ok:
-        create.refused(status=answer.status, body=answer.body)
+        making.refused(status=answer.status, body=answer.body)
         return None
     session = str(answer.body["sessionId"])
-    create.ok(session=session)
+    making.ok(session=session)
     return session
 
 
@@ -100,12 +100,12 @@ async def _job(clients: Clients, session: str) -> None:
             await clients.client.ask("POST", f"/chaos/jobs/{job}/cancel", key=clients.access.caller)
         elif wakes:
             await clients.client.ask("POST", f"/chaos/jobs/{job}/wake", key=clients.access.caller)
-        await _until_ended(clients, job)
+        await until_ended(clients, job)
     except OutOfPatienceError as error:
         asked.seen["error"] = str(error)
 
 
-async def _until_ended(clients: Clients, job: str) -> None:
+async def until_ended(clients: Clients, job: str) -> None:
     until = time.monotonic() + SESSION_PATIENCE
     while time.monotonic() < until:
         answer = await clients.client.ask("GET", f"/chaos/jobs/{job}", key=clients.access.caller)
@@ -140,17 +140,17 @@ async def _client_call(clients: Clients, session: str) -> None:
     behaviour = dice.choice(("answer", "answer", "answer", "fail", "silent", "ignore"))
     story = clients.history.ask("client_call", label, session=session, behaviour=behaviour, beat=BEAT)
     try:
-        call = await _ask_client(clients, session, label, story)
+        call = await ask_client(clients, session, label, story)
         if call is None or behaviour == "ignore":
             return
-        if not await _picked_up(clients, session, call):
+        if not await picked_up(clients, session, call):
             return
         await _work(clients, session, call, story)
     except OutOfPatienceError as error:
         story.unknown(error=str(error))
 
 
-async def _ask_client(clients: Clients, session: str, label: str, story: Operation) -> str | None:
+async def ask_client(clients: Clients, session: str, label: str, story: Operation) -> str | None:
     until = time.monotonic() + SESSION_PATIENCE
     while time.monotonic() < until:
         answer = await clients.client.ask(
@@ -167,7 +167,7 @@ async def _ask_client(clients: Clients, session: str, label: str, story: Operati
     return None
 
 
-async def _picked_up(clients: Clients, session: str, call: str) -> bool:
+async def picked_up(clients: Clients, session: str, call: str) -> bool:
     """Found by long poll. False when it ended before."""
     for _ in range(20):
         answer = await clients.client.ask("GET", f"/v1/tools/requests/{session}?wait=0.5", key=clients.access.caller)
@@ -179,26 +179,26 @@ async def _picked_up(clients: Clients, session: str, call: str) -> bool:
 
 async def _work(clients: Clients, session: str, call: str, story: Operation) -> None:
     """Beats, then the end that the story wants. `kept_beating`: no silence as long as the time-out, up to the end."""
-    beats = clients.dice.choice((2, 6, 15))
+    beats = clients.dice.choice((2, 6, 26))
     last, longest = time.monotonic(), 0.0
     first = True
     for _ in range(beats):
         sent = time.monotonic()
-        if not await _beat(clients, session, call):
+        if not await beat(clients, session, call):
             break
         if not first:
             longest = max(longest, time.monotonic() - last)
         first = False
         last = sent
         await asyncio.sleep(BEAT)
-    ends = {"answer": _respond, "fail": _fail}.get(story.given["behaviour"])
+    ends = {"answer": respond, "fail": _fail}.get(story.given["behaviour"])
     if ends is not None:
         await ends(clients, session, call)
         longest = max(longest, time.monotonic() - last)
     story.ok(longest_silence=round(longest, 3), kept_beating=ends is not None and longest < SILENCE)
 
 
-async def _beat(clients: Clients, session: str, call: str) -> bool:
+async def beat(clients: Clients, session: str, call: str) -> bool:
     answer = await clients.client.ask(
         "POST", f"/v1/tools/request/{session}/{call}/heartbeat", key=clients.access.caller,
         body={"state": "PROCESSING", "heartbeat": int(time.time() * 1000)}, one_answer=0.8,
@@ -206,22 +206,22 @@ async def _beat(clients: Clients, session: str, call: str) -> bool:
     return answer.ok
 
 
-async def _respond(clients: Clients, session: str, call: str) -> None:
+async def respond(clients: Clients, session: str, call: str) -> None:
     mark = clients.label("said")
     body = {"response": {"said": mark, "sessionId": session, "state": "COMPLETE"}}
     for _ in range(clients.dice.choice((1, 1, 2))):  # a repeated response must be told the same
-        respond = clients.history.ask("respond", call, mark=mark)
+        response = clients.history.ask("respond", call, mark=mark)
         try:
             answer = await clients.client.ask(
                 "POST", f"/v1/tools/response/{session}/{call}", key=clients.access.caller, body=body, one_answer=1.5
             )
         except OutOfPatienceError as error:
-            respond.unknown(error=str(error))
+            response.unknown(error=str(error))
             continue
         if answer.ok:
-            respond.ok()
+            response.ok()
         else:
-            respond.refused(status=answer.status, body=answer.body)
+            response.refused(status=answer.status, body=answer.body)
 
 
 async def _fail(clients: Clients, session: str, call: str) -> None:

@@ -117,7 +117,52 @@ def acknowledged_before_commit() -> None:
         async def tx(self: Any, fn: Any, original: Any = original) -> Any:
             if not isinstance(fn, Mergeable):
                 return await original(self, fn)
-            asyncio.get_running_loop().call_later(0.3, self.submit, fn)
+            asyncio.get_running_loop().call_later(1.0, self.submit, fn)
             return None
 
         replace(store, "tx", tx)
+
+
+@_mutant
+def decision_check_removed() -> None:
+    """Whoever decides last wins."""
+    from toolyard.store import approvals
+
+    def decide(c: Any, approval_id: str, decision: Any, *, by: str | None, at: float, **more: Any) -> bool:
+        scope = more.get("scope")
+        c.execute(
+            "UPDATE approvals SET decision = ?, decided_by = ?, decided_at = ?, reason = ?, edited_arguments = ?, "
+            "scope = ? WHERE id = ?",
+            decision.value, by, at, more.get("reason"), more.get("edited_arguments"), scope and scope.value,
+            approval_id,
+        )  # fmt: skip
+        return True
+
+    replace(approvals, "decide", decide)
+    _ask_although_decided()
+
+
+def _ask_although_decided() -> None:
+    """The look before the transaction only spares it; it is no guard, and must not hide that the guard is missing."""
+    from toolyard.core.approval import ApprovalRecord
+
+    replace(ApprovalRecord, "is_decided", property(lambda self: False))
+
+
+@_mutant
+def processing_run_again() -> None:
+    """A call whose node died is run again, whatever it does."""
+    from toolyard.calls import waiting
+
+    replace(waiting, "may_run_again", lambda entry: True)
+
+
+@_mutant
+def beats_not_flushed() -> None:
+    """Signs of life stay in the memory of the node that got them."""
+    from toolyard.calls.heartbeats import Heartbeats
+
+    async def flush(self: Any) -> None:
+        return None
+
+    replace(Heartbeats, "flush", flush)

@@ -13,8 +13,10 @@ from tests.durable.chaos import effects
 
 APPROVAL_SECONDS = 3.0
 """The time-out of an approval that nobody decides."""
-SILENCE = 2.0
+SILENCE = 1.0
 """Seconds without a beat after which a client's call counts as abandoned, not counting the slack of the flush."""
+PICK_UP_SECONDS = 4.0
+"""How long a client has to take up a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ def run(config: NodeConfig) -> None:
     from tests.durable.chaos import commits, mutants
 
     os.environ[effects.FILE] = str(config.effects)
+    _hurry(config)
     if config.mutant:
         mutants.apply(config.mutant)
     if config.crash_at is not None or config.count_to is not None:
@@ -81,24 +84,39 @@ async def _serve(config: NodeConfig) -> None:
 
     with listening_socket("127.0.0.1", config.port) as bound:
         async with App.running(_settings(config), _manifest()) as app:
-            engine = await _engine(app, config)
-            async with serving(jobs.beside(engine, asgi.build(app)), bound):
+            app.engine.handle(jobs.KIND, jobs.run_job)
+            async with serving(jobs.beside(app.engine, asgi.build(app)), bound):
                 commits.begin()
-                REPORT({"ready": os.getpid(), "node": engine.node_id})
+                REPORT({"ready": os.getpid(), "node": app.engine.node_id})
                 await asyncio.Event().wait()
 
 
 def _settings(config: NodeConfig) -> Any:
     from toolyard.app import Settings
 
-    known: dict[str, Any] = {"lease": config.lease} if "lease" in Settings.__dataclass_fields__ else {}
     return Settings(
         data_dir=Path(config.folder),
         database=config.database,
         blobs=str(Path(config.folder) / "blobs"),
         port=config.port,
-        **known,
     )
+
+
+def _hurry(config: NodeConfig) -> None:
+    """Seconds instead of minutes."""
+    from toolyard.calls.client_calls import ClientCalls
+    from toolyard.calls.path import Calls
+    from toolyard.durable import engine
+
+    _default(ClientCalls, "silence_timeout", SILENCE)
+    _default(Calls, "pick_up_timeout", PICK_UP_SECONDS)
+    engine.TTL = engine.TTL_ALONE = config.lease
+
+
+def _default(built: type, name: str, seconds: float) -> None:
+    defaults = built.__init__.__kwdefaults__  # type: ignore[misc]
+    assert name in defaults, f"{built.__name__} takes no {name}"
+    defaults[name] = seconds
 
 
 def _manifest() -> Any:
@@ -111,15 +129,3 @@ def _manifest() -> Any:
             PythonConfig(id="asked", module=module, auto_approve=False, approval_timeout=APPROVAL_SECONDS),
         )
     )
-
-
-async def _engine(app: Any, config: NodeConfig) -> Any:
-    from tests.durable.chaos import jobs
-    from toolyard.durable.engine import Engine
-
-    engine = getattr(app, "engine", None)
-    if engine is None:
-        engine = Engine(app.store, ttl=config.lease)
-        await engine.start()
-    engine.handle(jobs.KIND, jobs.run_job)
-    return engine

@@ -34,6 +34,8 @@ class Plan:
 
     seed: int
     seconds: float
+    kills: int = 0
+    """The storm goes on until there were so many."""
     nodes: int = 1
     at_once: int = 12
     pause_between: tuple[float, float] = (0.3, 0.9)
@@ -41,6 +43,7 @@ class Plan:
     """Only these; all of them when empty."""
     mutant: str | None = None
     lease: float = 1.5
+    quiet: float = QUIET_SECONDS
 
 
 @dataclass(slots=True)
@@ -64,13 +67,14 @@ async def storm(
     client = Client(nodes.urls, random.Random(f"{plan.seed} client"))
     clients = Clients(client, access, history, random.Random(f"{plan.seed} clients"))
     nemesis = Nemesis(nodes, random.Random(f"{plan.seed} nemesis"), postgres=postgres, pause_between=plan.pause_between)
+    over = asyncio.Event()
     try:
         await nodes.start_all()
         stories, _ = await asyncio.gather(
-            workload.run(clients, seconds=plan.seconds, at_once=plan.at_once, names=plan.stories),
-            nemesis.rage(plan.seconds),
+            workload.run(clients, over=over, at_once=plan.at_once, names=plan.stories),
+            nemesis.rage(plan.seconds, plan.kills, over),
         )
-        await until_quiet(database)
+        await until_quiet(database, plan.quiet)
     finally:
         await client.close()
         await nodes.kill_all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from tests.durable.chaos.approving import approved_call
@@ -22,9 +21,8 @@ STORIES: Mapping[str, tuple[int, Scenario]] = {
 """By name, with weights; those of weight 0 are only told when they are asked for."""
 
 
-async def run(clients: Clients, *, seconds: float, at_once: int, names: Sequence[str] = ()) -> int:
-    """Stories one after the other in so many lanes, new ones until the time is over; how many there were."""
-    until = time.monotonic() + seconds
+async def run(clients: Clients, *, over: asyncio.Event, at_once: int, names: Sequence[str] = ()) -> int:
+    """Stories one after the other in so many lanes, new ones until it is over; how many there were."""
     chosen = [STORIES[name] for name in names] if names else list(STORIES.values())
     weights = [max(weight, 1) if names else weight for weight, _ in chosen]
     stories = [story for _, story in chosen]
@@ -32,7 +30,7 @@ async def run(clients: Clients, *, seconds: float, at_once: int, names: Sequence
 
     async def lane() -> None:
         nonlocal told
-        while time.monotonic() < until:
+        while not over.is_set():
             story = clients.dice.choices(stories, weights)[0]
             await story(clients)
             told += 1

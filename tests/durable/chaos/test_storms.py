@@ -1,0 +1,94 @@
+"""Seeded storms: nodes killed and paused, the database crashed, and afterwards every promise was kept."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.durable.chaos.cluster import Nursery, nursery
+from tests.durable.chaos.mutants import MUTANTS
+from tests.durable.chaos.storm import Outcome, Plan, storm
+from tests.requirements import requirement
+from tests.store.postgres import PostgresServer
+
+SECONDS = 8.0
+KILLS = 5
+AT_ONCE = 3
+"""Storms against mutants side by side: they mostly wait."""
+
+
+@requirement("durable.crash")
+@requirement("approval.survives")
+async def test_one_node_on_sqlite_keeps_every_promise(tmp_path: Path) -> None:
+    """One process owns the file: it is killed, paused and started again, and goes on with what it finds."""
+    async with nursery() as nodes:
+        outcome = await storm(
+            Plan(seed=3, seconds=SECONDS, kills=KILLS), str(tmp_path / "toolyard.db"), tmp_path, nursery=nodes
+        )
+    assert outcome.violations == [], f"see {tmp_path}"
+    assert outcome.figures["blows"]["kill"] >= KILLS
+
+
+@requirement("durable.crash")
+@requirement("approval.survives")
+@pytest.mark.postgres
+async def test_three_nodes_on_postgresql_keep_every_promise(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    """Besides the nodes, the database is crashed and its connections are cut."""
+    plan = Plan(seed=5, seconds=SECONDS, kills=KILLS, nodes=3)
+    database = postgres_server.new_database()
+    async with nursery() as nodes:
+        outcome = await storm(plan, database, tmp_path, nursery=nodes, postgres=postgres_server)
+    assert outcome.violations == [], f"see {tmp_path}"
+    assert outcome.figures["blows"]["kill"] >= KILLS
+
+
+CAUGHT_BY = {
+    "fence_removed": (("job_alone",), "only_legal_moves"),
+    "memo_ignored": (("job_alone",), "steps_run_again_only_after_a_takeover"),
+    "cancel_without_epoch": (("job_alone",), "an_epoch_only_grows_and_cancelling_raises_it"),
+    "acknowledged_before_commit": (("direct_call",), "nothing_acknowledged_is_lost"),
+    "decision_check_removed": (("approved_call",), "only_legal_moves"),
+    "processing_run_again": (("approved_call",), "nothing_happens_twice"),
+    "beats_not_flushed": (("conversation",), "nobody_who_kept_beating_is_abandoned"),
+}
+"""Each defect, the stories that meet it, and the rule that must see it."""
+ON_SEVERAL_NODES = {"plain_counter": (("conversation",), "events_are_numbered_without_gaps")}
+
+
+async def test_the_checker_catches_every_mutant_of_one_node(tmp_path: Path) -> None:
+    lanes = asyncio.Semaphore(AT_ONCE)
+
+    async def one(nodes: Nursery, mutant: str) -> Outcome:
+        async with lanes:
+            folder = tmp_path / mutant
+            folder.mkdir()
+            plan = Plan(seed=1, seconds=4.0, kills=4, mutant=mutant, stories=CAUGHT_BY[mutant][0], quiet=8.0)
+            return await storm(plan, str(folder / "toolyard.db"), folder, nursery=nodes)
+
+    async with nursery() as nodes:
+        outcomes = await asyncio.gather(*(one(nodes, mutant) for mutant in CAUGHT_BY))
+    assert not_caught(outcomes, CAUGHT_BY) == {}
+
+
+@pytest.mark.postgres
+async def test_the_checker_catches_every_mutant_of_several_nodes(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    (mutant, (stories, _)), *rest = ON_SEVERAL_NODES.items()
+    assert rest == []
+    plan = Plan(seed=1, seconds=4.0, kills=4, nodes=3, mutant=mutant, stories=stories, quiet=8.0)
+    async with nursery() as nodes:
+        outcome = await storm(plan, postgres_server.new_database(), tmp_path, nursery=nodes)
+    assert not_caught([outcome], ON_SEVERAL_NODES) == {}
+
+
+def test_every_mutant_is_tried() -> None:
+    assert CAUGHT_BY.keys() | ON_SEVERAL_NODES.keys() == MUTANTS.keys()
+
+
+def not_caught(outcomes: list[Outcome], expected: dict[str, tuple[tuple[str, ...], str]]) -> dict[str, set[str]]:
+    """The mutants that the rule which is meant for them did not see, and what was seen."""
+    seen = {str(outcome.plan.mutant): {violation.rule for violation in outcome.violations} for outcome in outcomes}
+    return {mutant: rules for mutant, rules in seen.items() if expected[mutant][1] not in rules}
