@@ -16,7 +16,8 @@ ToolyardError                  message, suggestion
 ├── EgressError                an outbound request failed
 │   └── AddressRefused         the address guard said no
 └── StoreError
-    ├── StoreUnavailable       locked by another process, disk full, connection lost  HTTP 503
+    ├── StoreUnavailable       disk full, connection lost                             HTTP 503
+    │   └── StoreInUse         a database file that another process holds
     ├── StoreCorrupt
     └── StoreTooNew            written by a newer Toolyard
 ```
@@ -141,6 +142,10 @@ class StoreError(ToolyardError):
 
 class StoreUnavailable(StoreError):
     pass
+
+
+class StoreInUse(StoreUnavailable):
+    """Another process holds this database file."""
 
 
 class StoreCorrupt(StoreError):

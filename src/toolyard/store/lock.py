@@ -7,7 +7,7 @@ import os
 import threading
 from pathlib import Path
 
-from toolyard.core.errors import StoreUnavailable
+from toolyard.core.errors import StoreInUse
 
 _held: set[Path] = set()
 _guard = threading.Lock()
@@ -28,7 +28,7 @@ class ProcessLock:
     def acquire(self) -> None:
         """
         Raises:
-            StoreUnavailable: another process, or another store of this one, has the file open.
+            StoreInUse: another process, or another store of this one, has the file open.
         """
         with _guard:
             if self._path in _held:
@@ -52,9 +52,9 @@ class ProcessLock:
                 os.close(self._descriptor)
                 self._descriptor = None
 
-    def _refusal(self, holder: int | None) -> StoreUnavailable:
+    def _refusal(self, holder: int | None) -> StoreInUse:
         by = f" (process {holder})" if holder else ""
-        return StoreUnavailable(
+        return StoreInUse(
             f"The database {self._database} is in use by another Toolyard{by}.",
             suggestion="Stop that one first, or give --database postgresql://... to run several nodes on one database.",
         )

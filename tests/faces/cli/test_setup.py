@@ -224,6 +224,24 @@ def test_the_doctor_knows_a_yard_that_runs_here(bare: Command, demo_yard: Runnin
     assert found["Database"][0] == "ok"
 
 
+def test_the_doctor_takes_another_yards_answer_for_no_sign_of_health(
+    bare: Command, demo_yard: RunningYard, tmp_path: Path
+) -> None:
+    (tmp_path / "toolyard.db").write_text("no database at all, but long enough to be looked at" * 100)
+
+    code, found = findings_of(bare, "--data-dir", str(tmp_path), "--port", demo_yard.url.rpartition(":")[2])
+
+    assert code == 1
+    assert found["Database"][0] == "failed"
+
+
+def test_a_data_folder_that_is_a_file_is_told_in_one_line(bare: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for command in (["serve", "--port", "0"], ["keys", "create", "x"]):
+        ended = bare(*command, "--data-dir", str(tmp_path / "file"))
+        assert (ended.code, ended.err) == (1, f"toolyard: {tmp_path}/file: file exists.\n")
+
+
 def test_an_old_python_is_told() -> None:
     assert check_python((3, 10)).state == "failed"
 

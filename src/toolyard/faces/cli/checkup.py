@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from toolyard.core.errors import ManifestError, ToolyardError
+from toolyard.core.errors import ManifestError, StoreInUse, ToolyardError
 from toolyard.core.json import JsonValue
 from toolyard.faces.cli.yard import Yard
 from toolyard.logs import log_to_stderr
@@ -99,11 +99,8 @@ async def check_database(setup: Setup, *, running: bool) -> Finding:
     """Reachable, not locked by another process, of a version that this Toolyard knows. Opening it migrates it."""
     from toolyard.store.open import open_store
 
-    is_file = "://" not in setup.database or setup.database.startswith("sqlite:")
     if _is_missing_file(setup.database):
         return Finding("Database", "ok", f"{setup.database} will be made at the first start")
-    if is_file and running:
-        return Finding("Database", "ok", f"{setup.database} is in use by the Toolyard that runs here")
     try:
         store = open_store(setup.database)
         try:
@@ -111,6 +108,10 @@ async def check_database(setup: Setup, *, running: bool) -> Finding:
             return Finding("Database", "ok", f"{store.location} answers and is up to date")
         finally:
             await store.close()
+    except StoreInUse as error:
+        if running:
+            return Finding("Database", "ok", f"{setup.database} is in use by a Toolyard that runs here")
+        return Finding("Database", "failed", error.message, error.suggestion)
     except ToolyardError as error:
         return Finding("Database", "failed", error.message, error.suggestion)
 

@@ -66,7 +66,8 @@ def told(error: ToolyardError) -> str:
 
 
 class YardGroup(TyperGroup):
-    """The top-level command: what we raise on purpose ends as a line and a code, never as a traceback."""
+    """The top-level command: what we raise on purpose, and a file or folder that cannot be used, ends as a line
+    and a code, never as a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -74,5 +75,10 @@ class YardGroup(TyperGroup):
         except ToolyardError as error:
             complain(told(error))
             raise typer.Exit(exit_code_for(error)) from None
+        except OSError as error:
+            if error.filename is None:
+                raise
+            complain(f"{error.filename}: {(error.strerror or str(error)).lower()}.")
+            raise typer.Exit(Exit.FAILED) from None
         except KeyboardInterrupt:
             raise typer.Exit(Exit.INTERRUPTED) from None
