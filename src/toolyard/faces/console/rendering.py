@@ -39,7 +39,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     shown: tuple[Callable[..., str], ...]
-    shown = (ago, moment, stamp, ms, seconds, size, count, percent, tool_url, path_part, shown_json)
+    shown = (ago, left, moment, stamp, ms, seconds, size, count, percent, tool_url, path_part, shown_json)
     environment.filters |= {function.__name__: function for function in (*shown, lines, filled)}  # pyright: ignore[reportUnknownMemberType]
     environment.globals |= {"static": static_url, "link": link, "icon": icon}  # pyright: ignore[reportUnknownMemberType]
     return environment
@@ -89,6 +89,18 @@ def ago(at: float) -> str:
     if passed < -1:
         return f"in {_rough(-passed)}"
     return "just now" if passed < 2 else f"{_rough(passed)} ago"
+
+
+def left(span: float) -> str:
+    """`4 min 12 s left`, in steps that a page can keep up with."""
+    whole = int(span)
+    if whole <= 0:
+        return "Time is up"
+    if whole < 60:
+        return f"{whole} s left"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s left"
+    return f"{whole // 3600} h {whole % 3600 // 60} min left" if whole < 172_800 else f"{whole // 86_400} days left"
 
 
 def _rough(span: float) -> str:

@@ -14,9 +14,12 @@ from starlette.routing import Route
 
 from toolyard.core import errors
 from toolyard.core.principal import Scope as Allowed
+from toolyard.faces.console import inbox
 from toolyard.faces.console.pages import (
+    approvals,
     calls,
     connect,
+    edited,
     files,
     imports,
     keys,
@@ -65,6 +68,13 @@ _READS: tuple[tuple[str, Handler, Allowed], ...] = (
     ("/live/calls/{call}", calls.live_call, Allowed.READ),
     ("/calls/{call}", calls.show, Allowed.READ),
     ("/calls/{call}/{part}", calls.full, Allowed.READ),
+    ("/approvals", approvals.index, Allowed.APPROVE),
+    ("/approvals/history", approvals.history, Allowed.APPROVE),
+    ("/live/approvals", approvals.live, Allowed.APPROVE),
+    ("/live/approvals/{approval}", approvals.live_one, Allowed.APPROVE),
+    ("/live/inbox", inbox.live, Allowed.CALL),
+    ("/approvals/{approval}", approvals.show, Allowed.APPROVE),
+    ("/approvals/{approval}/edit", edited.show, Allowed.APPROVE),
     ("/providers", providers.index, Allowed.READ),
     ("/live/providers", providers.live, Allowed.READ),
     ("/remove-provider/{provider}", providers.ask_to_remove, Allowed.MANAGE),
@@ -79,6 +89,10 @@ _WRITES: tuple[tuple[str, Handler, Allowed], ...] = (
     ("/delete-cluster/{cluster:path}", tools.delete, Allowed.MANAGE),
     ("/import", imports.run, Allowed.MANAGE),
     ("/calls/{call}/cancel", calls.cancel, Allowed.CALL),
+    ("/approvals/{approval}/decide", approvals.decide, Allowed.APPROVE),
+    ("/approvals/{approval}/edit", edited.approve, Allowed.APPROVE),
+    ("/approvals/{approval}/edit-form", edited.redraw, Allowed.APPROVE),
+    ("/approvals/{approval}/changes", edited.differences, Allowed.APPROVE),
     ("/providers", providers.add, Allowed.MANAGE),
     ("/refresh-provider/{provider}", providers.refresh, Allowed.MANAGE),
     ("/remove-provider/{provider}", providers.remove, Allowed.MANAGE),
@@ -121,7 +135,9 @@ class _Door:
         async def endpoint(request: Request) -> Response:
             caller = await self._app.gate.caller(request.scope)
             caller.principal.require(needed)
-            return await handler(Visit(request, self._app, caller, Posted()))
+            visit = Visit(request, self._app, caller, Posted())
+            visit.pending = 0 if visit.by_htmx else await inbox.pending_of(visit)
+            return await handler(visit)
 
         return endpoint
 
@@ -134,7 +150,9 @@ class _Door:
             token = request.headers.get("x-csrf-token") or posted.get("csrf")
             check_csrf(caller, token)
             caller = await self._app.gate.caller(request.scope, csrf=token)
-            return await handler(Visit(request, self._app, caller, posted))
+            visit = Visit(request, self._app, caller, posted)
+            visit.pending = 0 if visit.by_htmx else await inbox.pending_of(visit)
+            return await handler(visit)
 
         return endpoint
 

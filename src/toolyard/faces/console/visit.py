@@ -48,6 +48,8 @@ class Visit:
     app: App
     caller: Caller
     posted: Posted
+    pending: int = 0
+    """How many calls wait for a decision, for the menu."""
 
     @property
     def principal(self) -> Principal:
@@ -86,6 +88,7 @@ class Visit:
             "can_log_out": self.caller.session is not None,
             "demo": self.app.settings.demo,
             "theme": theme_of(self.request),
+            "pending": self.pending,
             "notice": self.query.get("notice", ""),
         }
 

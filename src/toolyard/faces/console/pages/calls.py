@@ -13,7 +13,8 @@ from toolyard.core.clock import SystemClock
 from toolyard.core.errors import BadInput, NotFound
 from toolyard.core.principal import Scope
 from toolyard.core.record import CallFilter, CallRecord
-from toolyard.faces.console.live import follow
+from toolyard.faces.console.cards import cards_of
+from toolyard.faces.console.inbox import follow_with_inbox
 from toolyard.faces.console.pages.tryit import result_context
 from toolyard.faces.console.rendering import path_part, shown_json
 from toolyard.faces.console.visit import Visit
@@ -32,7 +33,7 @@ async def live(visit: Visit) -> Response:
     async def draw() -> str:
         return visit.html("parts/calls_live.html", **await _state(visit))
 
-    return follow(visit.app.bus, ("call",), draw, at_most_every=0.3)
+    return follow_with_inbox(visit, ("call",), draw, at_most_every=0.3)
 
 
 async def _state(visit: Visit) -> dict[str, Any]:
@@ -79,7 +80,7 @@ async def live_call(visit: Visit) -> Response:
     async def draw() -> str:
         return visit.html("parts/call_live.html", **await _one(visit))
 
-    return follow(visit.app.bus, ("call",), draw, at_most_every=0.5)
+    return follow_with_inbox(visit, ("call",), draw, at_most_every=0.5)
 
 
 async def _one(visit: Visit) -> dict[str, Any]:
@@ -93,6 +94,7 @@ async def _one(visit: Visit) -> dict[str, Any]:
         "result": await result_context(visit, record.id, ended),
         "timings": _timings(record),
         "tool_exists": visit.app.catalog.snapshot.get(record.tool) is not None,
+        "gates": await cards_of(visit, await visit.app.approvals.of_call(record.id)),
         "may_cancel": not record.state.is_final,
     }
 

@@ -10,7 +10,7 @@ from toolyard.core.clock import SystemClock
 from toolyard.core.record import CallFilter
 from toolyard.core.tool import Kind
 from toolyard.faces.console.charts import minutes_chart, percentile
-from toolyard.faces.console.live import follow
+from toolyard.faces.console.inbox import follow_with_inbox
 from toolyard.faces.console.visit import Visit
 from toolyard.providers.supervisor import ProviderState
 
@@ -26,7 +26,7 @@ async def live(visit: Visit) -> Response:
     async def draw() -> str:
         return visit.html("parts/overview_live.html", **await _state(visit))
 
-    return follow(visit.app.bus, ("call", "provider", "catalog"), draw, at_most_every=1.0)
+    return follow_with_inbox(visit, ("call", "provider", "catalog"), draw, at_most_every=1.0)
 
 
 async def _state(visit: Visit) -> dict[str, Any]:

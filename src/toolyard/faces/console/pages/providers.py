@@ -12,7 +12,7 @@ from starlette.responses import Response
 from toolyard.core.errors import BadInput, NotFound, ProviderError, ToolyardError
 from toolyard.core.names import check_namespace
 from toolyard.core.principal import Scope
-from toolyard.faces.console.live import follow
+from toolyard.faces.console.inbox import follow_with_inbox
 from toolyard.faces.console.rendering import path_part
 from toolyard.faces.console.visit import Visit
 from toolyard.manifest import McpConfig, Secret
@@ -30,7 +30,7 @@ async def live(visit: Visit) -> Response:
     async def draw() -> str:
         return visit.html("parts/providers_live.html", **_state(visit))
 
-    return follow(visit.app.bus, ("provider", "catalog"), draw, at_most_every=0.5)
+    return follow_with_inbox(visit, ("provider", "catalog"), draw, at_most_every=0.5)
 
 
 def _state(visit: Visit) -> dict[str, Any]:

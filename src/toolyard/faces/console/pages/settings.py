@@ -19,7 +19,9 @@ LONGEST_TIME_LIMIT = 86_400.0
 async def save(visit: Visit) -> Response:
     entry = entry_of(visit)
     try:
-        time_limit = _time_limit(visit.posted.get("time_limit"))
+        time_limit = _seconds(visit.posted.get("time_limit"), "time_limit", "no time limit")
+        approval = _approval(visit.posted.get("approval"))
+        approval_timeout = _seconds(visit.posted.get("approval_timeout"), "approval_timeout", "no time to decide")
     except BadInput as error:
         whole = await tool_context(visit, entry) | tryit.context(visit, entry, tryit.drawn(entry))
         whole |= {"settings_error": str(error), "path": tool_url(entry.id)}
@@ -29,13 +31,21 @@ async def save(visit: Visit) -> Response:
         entry.settings,
         enabled=visit.posted.get("enabled") == "1",
         time_limit=time_limit,
+        approval=approval,
+        approval_timeout=approval_timeout,
         description=description if description and description != entry.tool.description.strip() else None,
     )
     await visit.app.set_tool_settings(entry.id, settings)
     return visit.go(link(tool_url(entry.id), notice="saved"))
 
 
-def _time_limit(text: str) -> float | None:
+def _approval(text: str) -> str | None:
+    if text not in ("", "ask", "never"):
+        raise BadInput(f"{text[:40]!r} is no approval policy.", where="approval", suggestion="Choose one of the list.")
+    return text or None
+
+
+def _seconds(text: str, field: str, said: str) -> float | None:
     if not text:
         return None
     try:
@@ -43,7 +53,5 @@ def _time_limit(text: str) -> float | None:
     except ValueError:
         value = math.nan
     if not 0 < value <= LONGEST_TIME_LIMIT:
-        raise BadInput(
-            f"{text[:40]!r} is no time limit.", where="time_limit", suggestion="Give seconds, above 0 and up to 86400."
-        )
+        raise BadInput(f"{text[:40]!r} is {said}.", where=field, suggestion="Give seconds, above 0 and up to 86400.")
     return value

@@ -15,6 +15,7 @@ from toolyard.core.record import CallFilter
 from toolyard.faces.console.forms import ABSENT
 from toolyard.faces.console.forms.sources import Maybe
 from toolyard.faces.console.pages import tryit
+from toolyard.faces.console.policy import policy_of
 from toolyard.faces.console.properties import property_rows
 from toolyard.faces.console.visit import Visit
 
@@ -117,6 +118,7 @@ async def tool_context(visit: Visit, entry: Entry) -> dict[str, Any]:
         "may_manage": visit.principal.may(Scope.MANAGE),
         "may_read": may_read,
         "settings_error": "",
+        "policy": policy_of(visit.app.policies.book, entry),
     }
 
 

@@ -26,6 +26,7 @@ from toolyard.faces.console.rendering import tool_url
 from toolyard.faces.console.visit import Posted, Visit
 
 if TYPE_CHECKING:
+    from toolyard.core.approval import ApprovalRecord
     from toolyard.core.record import CallRecord
 
 _WAIT_AT_ONCE = 1.5
@@ -99,7 +100,7 @@ async def call(visit: Visit) -> Response:
     outcome = await visit.app.calls.wait(call_id, _WAIT_AT_ONCE)
     result = await result_context(visit, call_id, outcome)
     if outcome is not None and outcome.failure and outcome.failure.code is ErrorCode.INVALID_ARGUMENTS:
-        draft = _with_problems(draft, entry, arguments)
+        draft = with_problems(draft, entry, arguments)
     return await _answer(visit, entry, draft, result=result)
 
 
@@ -121,7 +122,14 @@ async def result_context(visit: Visit, call_id: str, ended: CallOutcome | None) 
         record = await visit.app.calls.get(call_id)
     except NotFound:
         record = None  # a call that only reads is written down when it has ended
-    return {"call_id": call_id, "outcome": ended, "record": record, "images": images_of(ended)}
+    gate = await _gate(visit, record) if record is not None and record.waiting == "approval" else None
+    return {"call_id": call_id, "outcome": ended, "record": record, "images": images_of(ended), "gate": gate}
+
+
+async def _gate(visit: Visit, record: CallRecord) -> ApprovalRecord | None:
+    """The decision that a call waits for."""
+    gates = await visit.app.approvals.of_call(record.id)
+    return next((gate for gate in gates if not gate.is_decided), None)
 
 
 def images_of(ended: CallOutcome | None) -> list[str]:
@@ -141,7 +149,7 @@ async def _answer(visit: Visit, entry: Entry, draft: Draft, *, result: dict[str,
     return visit.page("tool.html", **whole)
 
 
-def _with_problems(draft: Draft, entry: Entry, arguments: JsonObject) -> Draft:
+def with_problems(draft: Draft, entry: Entry, arguments: JsonObject) -> Draft:
     """The call path's validator again, this time for each problem's place."""
     problems: dict[str, str] = {}
     try:

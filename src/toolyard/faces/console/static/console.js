@@ -32,15 +32,27 @@
       event.target.blur();
       return;
     }
+    const card = event.target.closest?.("[data-card]");
+    if (event.key === "Escape" && card) {
+      for (const details of card.querySelectorAll("details[open]")) details.open = false;
+      card.focus();
+      return;
+    }
     if (isTyping(event.target)) return;
-    if (event.key === "/") {
+    // The letters of a card that has the focus: its button, its link, or what it unfolds.
+    const named = !event.repeat && /^[a-z]$/.test(event.key) && card?.querySelector(`[data-key="${event.key}"]`);
+    if (named) {
+      event.preventDefault();
+      named.click();
+      named.closest("details")?.querySelector("input:not([type=hidden])")?.focus();
+    } else if (event.key === "/") {
       const search = document.querySelector("[data-focus='/']");
       if (search) { event.preventDefault(); search.focus(); search.select(); }
     } else if (event.key === "j" || event.key === "k") {
-      const links = [...document.querySelectorAll("[data-rows] tbody tr td:first-child a, .tool-rows a")]
+      const links = [...document.querySelectorAll("[data-rows] tbody tr td:first-child a, .tool-rows a, [data-card]")]
         .filter((link) => link.checkVisibility());
       if (!links.length) return;
-      const here = links.indexOf(document.activeElement?.closest("tr")?.querySelector("a") ?? document.activeElement);
+      const here = links.indexOf(document.activeElement?.closest("tr")?.querySelector("a") ?? card ?? document.activeElement);
       const next = event.key === "j" ? Math.min(here + 1, links.length - 1) : Math.max(here - 1, 0);
       links[next].focus();
     }
