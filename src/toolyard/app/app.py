@@ -15,6 +15,7 @@ from toolyard.app.building import build_provider
 from toolyard.app.builtins import builtin_provider
 from toolyard.app.housekeeping import Housekeeping
 from toolyard.app.imports import Imports
+from toolyard.app.notices import Notices
 from toolyard.app.policies import Policies
 from toolyard.app.settings import Settings
 from toolyard.calls.approvals import Approvals
@@ -44,6 +45,7 @@ from toolyard.manifest import (
     parse_provider,
     parse_server,
 )
+from toolyard.notify import Notifier, channels_of
 from toolyard.providers.supervisor import ProviderStatus, Supervisor
 from toolyard.store import providers as rows
 from toolyard.store.blobs import Blobs
@@ -63,7 +65,7 @@ class App:
     def __init__(self, settings: Settings, manifest: Manifest | None = None) -> None:
         """
         Raises:
-            BadInput: the settings would leave this node open to others.
+            BadInput: the settings would leave this node open to others, or a notification needs a missing package.
         """
         check_exposure(settings)
         log_safely()
@@ -100,6 +102,8 @@ class App:
         )
         self.approvals = Approvals(self.calls.bench)
         self.client_calls = ClientCalls(self.calls.bench, self.calls)
+        channels = channels_of(self.manifest.settings.notifications, self.egress, self.clock)
+        self._notices = Notices(self.bus, self.approvals.get, Notifier(channels, clock=self.clock), self.settings.url)
         self._news = ApprovalNews(self.store, self.engine, self.bus, self.calls.bench.asked_here)
         self.keys = Keys(self.store, self.clock)
         self.operators = Operators(self.store, self.clock)
@@ -148,6 +152,7 @@ class App:
         await self.supervisor.start()
         # Jobs only now: an approved call that waits must find its tool.
         await self.engine.start()
+        self._notices.start()
         await self._news.start()
         await self.calls.begin()
         self._housekeeping.start()
@@ -159,6 +164,7 @@ class App:
         await self.calls.close()
         await self.engine.stop()
         await self._news.stop()
+        await self._notices.close()
         await self.supervisor.close()
         await self.egress.close()
         await self.store.close()
