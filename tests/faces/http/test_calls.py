@@ -48,8 +48,10 @@ async def test_a_record_says_who_called_what_with_what_and_what_came_of_it(
         "input_bytes": len('{"text":"exact ✓"}'.encode()),
         "output_bytes": record["output_bytes"],
         "idempotency_key": None,
+        "session": None,
         "arguments": {"text": "exact ✓"},
         "result_url": f"/v1/calls/{call_id}/result",
+        "waiting": None,
     }
     assert times == sorted(times)
     assert all(time.endswith("Z") for time in times)

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import booleans
 
+from tests.faces.http.test_client_tools import LOCATIONS, customizations
 from tests.faces.http.tools import YardTools
 from toolyard.app import App
-from toolyard.catalog import Server
+from toolyard.catalog import Server, ToolSettings
 from toolyard.core.principal import Scope
 from toolyard.faces.asgi import build
 from toolyard.serving import listening_socket, serving
@@ -22,6 +23,14 @@ from toolyard.serving import listening_socket, serving
 EXAMPLES = 8
 NOT_ASKED = {"/v1/events"}
 """The stream never ends."""
+WAITS = {
+    "/v1/tools/{tool_id}/call",
+    "/v1/sessions/{session_id}/tools/{name}/call",
+    "/v1/tools/requests/{session_id}",
+    "/v1/calls/{call_id}",
+}
+DEFAULT_WAIT = 30
+SESSION = customizations(LOCATIONS)["customizations"]
 NOWHERE = "http://127.0.0.1:9/x"
 """In place of made-up addresses: the test asks no name server."""
 
@@ -43,6 +52,8 @@ def _exercise(document: dict[str, Any], base_url: str, key: str, known: Mapping[
     def ask(case: Any) -> None:
         if isinstance(case.body, dict) and "url" in case.body:
             case.body["url"] = NOWHERE
+        if isinstance(case.query.get("wait", DEFAULT_WAIT), int | float) and case.operation.path in WAITS:
+            case.query["wait"] = 0
         response = case.call_and_validate(base_url=base_url, checks=checks, headers={"Authorization": f"Bearer {key}"})
         answered.setdefault(case.operation.label, set()).add(response.status_code)
 
@@ -85,7 +96,14 @@ async def test_every_operation_answers_as_its_document_says(
         _, key = await app.keys.create("fuzz", [Scope.ADMIN])
         other, _ = await app.keys.create("other", [Scope.CALL])
         call = await local.post("/v1/tools/yard:echo/call", json={"arguments": {"text": "x"}})
+        session = await app.sessions.create(await app.keys.verify(key), SESSION)
+        await app.set_tool_settings("yard:write", ToolSettings(approval="ask"))
+        waits = await local.post("/v1/tools/yard:write/call?wait=0", json={"arguments": {"text": "x"}})
         known = {
+            "session_id": session.id,
+            "request_id": call.json()["id"],
+            "name": "getLocations",
+            "approval_id": waits.json()["waiting"]["id"],
             "tool_id": "yard:echo",
             "server_id": "sales",
             "provider_id": "yard",

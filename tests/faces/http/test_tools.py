@@ -146,7 +146,7 @@ async def test_an_operators_overrides_are_in_force_at_once_and_can_be_taken_back
         ({"enabled": "yes"}, ["/enabled"]),
         ({"time_limit": 0}, ["/time_limit", "/time_limit"]),
         ({"time_limit": "5"}, ["/time_limit", "/time_limit"]),
-        ({"approval": "ask"}, ["/approval"]),
+        ({"approval": "sometimes"}, ["/approval"]),
         ([], [""]),
     ],
 )

@@ -18,9 +18,11 @@ from toolyard.faces.cli.waiting import waiting
 from toolyard.faces.cli.yard import Yard, segment, with_yard
 
 _AT_FIRST = 0.05
-_BETWEEN_LOOKS = (0.02, 0.5)
-"""Seconds at first, and at most."""
+"""Seconds: soon, there is an id to cancel it by."""
+_ONE_LOOK = 30
+"""Seconds for which one question may wait for its answer."""
 _FINAL = ("COMPLETE", "ERROR")
+_WHOM = {"approval": "the approval", "client": "its client to take up"}
 
 
 def call(
@@ -79,7 +81,10 @@ async def _followed(yard: Yard, started: JsonObject) -> JsonObject:
     call_id = str(started["id"])
     if started.get("state") in _FINAL:
         return await _ended(yard, call_id, started, started.get("error"), has_result=started.get("result") is not None)
-    with waiting(f"{started['tool']} is running"):
+    whom = started.get("waiting")
+    if isinstance(whom, Mapping):
+        note(f"{call_id} waits for {_WHOM[str(whom['kind'])]} {whom['id']}. {whom.get('url') or ''}".rstrip())
+    with waiting(f"{started['tool']} is {'waiting' if whom else 'running'}"):
         record = await _until_final(yard, call_id)
     failed = record.get("error_code") is not None
     error = {"error": record.get("error"), "code": record.get("error_code"), "suggestion": record.get("suggestion")}
@@ -96,13 +101,10 @@ async def _cancelled(yard: Yard, started: JsonObject) -> None:
 
 
 async def _until_final(yard: Yard, call_id: str) -> JsonObject:
-    pause = _BETWEEN_LOOKS[0]
     while True:
-        record = await yard.get(f"/v1/calls/{call_id}")
+        record = await yard.get(f"/v1/calls/{call_id}", {"wait": _ONE_LOOK})
         if record.get("state") in _FINAL:
             return record
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, _BETWEEN_LOOKS[1])
 
 
 async def _ended(yard: Yard, call_id: str, seen: JsonObject, error: JsonValue, *, has_result: bool) -> JsonObject:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from toolyard.faces.cli import call as call_command
 from toolyard.faces.cli import (
+    approvals,
     calls,
     clusters,
     doctor,
@@ -18,9 +18,11 @@ from toolyard.faces.cli import (
     providers,
     serve,
     servers,
+    sessions,
     stdio,
     tools,
 )
+from toolyard.faces.cli import call as call_command
 from toolyard.faces.cli.failures import EXIT_CODES, YardGroup
 
 app = typer.Typer(
@@ -42,6 +44,8 @@ app.command("login-link")(login.login_link)
 app.add_typer(tools.group, name="tools")
 app.add_typer(clusters.group, name="clusters")
 app.add_typer(calls.group, name="calls")
+app.add_typer(approvals.group, name="approvals")
+app.add_typer(sessions.group, name="sessions")
 app.add_typer(servers.group, name="servers")
 app.add_typer(providers.group, name="providers")
 app.add_typer(keys.group, name="keys")

@@ -20,7 +20,9 @@ from toolyard.faces.http import models
 from toolyard.faces.http.problems import PROBLEM, problem, problem_of
 from toolyard.faces.http.reference import reference_page
 from toolyard.faces.http.routes import (
+    approvals,
     calls,
+    client_tools,
     clusters,
     events,
     imports,
@@ -29,11 +31,26 @@ from toolyard.faces.http.routes import (
     metrics,
     providers,
     servers,
+    sessions,
     tools,
 )
 from toolyard.faces.http.validation import problem_of_errors
 
-_ROUTERS = (tools, clusters, imports, providers, servers, calls, metrics, events, keys, logins)
+_ROUTERS = (
+    client_tools,  # before the tools, whose ids may hold slashes
+    tools,
+    clusters,
+    imports,
+    providers,
+    servers,
+    sessions,
+    calls,
+    approvals,
+    metrics,
+    events,
+    keys,
+    logins,
+)
 _INTRODUCTION = """Everything the console does, for programs.
 
 Send an API key as `Authorization: Bearer ty_...`; each operation names the scopes of which it needs one. Lists answer

@@ -8,8 +8,11 @@ from toolyard.core.errors import BadInput, TooLarge
 
 MIB = 1024 * 1024
 USUAL_LIMIT = 4 * MIB
+RESPONSE_LIMIT = 10 * MIB
+"""What a client's tool may answer: as much as any other provider."""
 IMPORT_LIMIT = 70 * MIB
 """An API document of up to 64 MiB, with room for its wrapping."""
+_RESPONSES, _INJECTED = "/v1/tools/response/", "/tool_events"
 
 
 class Disconnected(Exception):
@@ -17,7 +20,9 @@ class Disconnected(Exception):
 
 
 def limit_for(path: str) -> int:
-    return IMPORT_LIMIT if path.endswith("/tools/import-openapi") else USUAL_LIMIT
+    if path.endswith("/tools/import-openapi"):
+        return IMPORT_LIMIT
+    return RESPONSE_LIMIT if path.startswith(_RESPONSES) or path.endswith(_INJECTED) else USUAL_LIMIT
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
@@ -65,5 +70,5 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 def _too_large(limit: int) -> TooLarge:
     return TooLarge(
         f"The request is larger than the {limit // MIB} MiB that are taken here.",
-        suggestion="Send less; a large API document can be imported by URL.",
+        suggestion="Send less; a large API document can be imported by URL, a large result named by one.",
     )

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolyard.core.clock import SystemClock
 from toolyard.core.errors import ToolyardError
+from toolyard.faces.http.beats import answer_beat, is_beat
 from toolyard.faces.http.blobs import blob
 from toolyard.faces.http.body import Disconnected, read_body, replayed
 from toolyard.faces.http.counters import Counters
@@ -51,6 +52,24 @@ class Edge:
         if scope["type"] != "http":
             return
         scope = _without_alias(scope)
+        if is_beat(scope):
+            await self._beat(scope, receive, send)
+        else:
+            await self._guarded(scope, receive, send)
+
+    async def _beat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Before everything else, because nothing else comes as often."""
+        try:
+            ordinary = await answer_beat(self._app, scope, receive, send)
+        except Disconnected:
+            return
+        except ToolyardError as error:
+            await problem_of(error)(scope, receive, send)
+            return
+        if ordinary is not None:
+            await self._guarded(scope, ordinary, send)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = complete = False
 
         async def send_noting(message: Message) -> None:
@@ -130,6 +149,8 @@ def _careful(message: Message) -> Message:
 
 
 def _without_alias(scope: Scope) -> Scope:
-    """`/api/...` is another name of `/v1/...`: the one place that knows the other prefixes of the contract."""
+    """`/api/...` and `/sessions/...` are other names: the one place that knows the other prefixes of the contract."""
     path: str = scope["path"]
-    return {**scope, "path": "/v1" + path.removeprefix("/api")} if path.startswith("/api/") else scope
+    if path.startswith("/api/"):
+        return {**scope, "path": "/v1" + path.removeprefix("/api")}
+    return {**scope, "path": f"/v1{path}"} if path.startswith("/sessions/") else scope

@@ -88,7 +88,9 @@ class ToolPatch(Strict):
     """Only the fields that are given change; null goes back to the tool's own value."""
 
     enabled: StrictBool | None = None
-    approval: Literal["auto", "ask"] | None = None
+    approval: Literal["ask", "never"] | None = Field(
+        default=None, description="Whether somebody is asked before each call; null asks as provider and cluster say."
+    )
     time_limit: StrictInt | StrictFloat | None = Field(default=None, gt=0, le=86_400, description="Seconds.")
     description: str | None = Field(default=None, max_length=20_000)
 
@@ -96,6 +98,7 @@ class ToolPatch(Strict):
 class CallBody(Strict):
     arguments: JsonMap = Field(default_factory=dict)
     server: str | None = Field(default=None, description="Name the tool within this server's slice only.")
+    session: str | None = Field(default=None, max_length=200, description="The session that the call belongs to.")
 
 
 class CallError(Given):
@@ -114,13 +117,26 @@ class CallResult(Given):
     meta: JsonMap | None = None
 
 
+class WaitingOut(Given):
+    """What an open call waits for."""
+
+    kind: Literal["approval", "client"]
+    id: str | None = Field(description="Of the approval, or of the client's request.")
+    deadline: Time | None
+    url: str | None = Field(default=None, description="Where a person can decide.")
+
+
 class CallStarted(Given):
     id: str
     tool: str
     state: CallState
+    waiting: WaitingOut | None = None
 
 
-class CallEnded(CallStarted):
+class CallEnded(Given):
+    id: str
+    tool: str
+    state: CallState
     result: CallResult | None = None
     error: CallError | None = None
     warnings: list[str] = []
@@ -148,11 +164,13 @@ class CallSummary(Given):
     output_bytes: int | None
     tokens: int | None
     idempotency_key: str | None
+    session: str | None = None
 
 
 class CallOut(CallSummary):
     arguments: Any
     result_url: str | None = Field(description="Where the whole result is.")
+    waiting: WaitingOut | None = None
 
 
 class Cancelled(Given):

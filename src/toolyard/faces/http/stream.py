@@ -1,9 +1,11 @@
-"""Server-sent events of the bus."""
+"""Server-sent events: what every stream does, and the operator's stream of the bus."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing
+from typing import TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -12,22 +14,28 @@ from toolyard.core.clock import rfc3339
 from toolyard.core.json import dumps
 from toolyard.durable.events import Bus, Event, Subscription
 
+T = TypeVar("T")
+
 KEEP_ALIVE_EVERY = 15.0
 SLOWEST_READ = 30.0
 """Seconds one write may take before the reader counts as gone."""
+RETRY = b"retry: 2000\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
 
+StillAllowed = Callable[[], Awaitable[bool]]
+"""Asked with each keep-alive, so that a stream does not outlive its key."""
+
 
 class EventStream(Response):
-    """Events as they happen, from the number after `after` on, with a comment each 15 s.
+    """Events of the bus as they happen, from the number after `after` on, with a comment each 15 s.
 
     `event: missed` says that events before the next one are lost to this reader, so it should look again at what it
-    shows. A reader that is too slow is disconnected and comes back with `Last-Event-ID`. `still_allowed` is asked with
-    each keep-alive, so that a stream does not outlive its key.
+    shows. A reader that is too slow is disconnected and comes back with `Last-Event-ID`.
     """
 
     def __init__(
@@ -36,7 +44,7 @@ class EventStream(Response):
         topics: Iterable[str],
         *,
         after: int | None,
-        still_allowed: Callable[[], Awaitable[bool]],
+        still_allowed: StillAllowed,
         keep_alive_every: float = KEEP_ALIVE_EVERY,
     ) -> None:
         super().__init__(media_type="text/event-stream")
@@ -48,40 +56,71 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._bus.subscribe(self._topics, after=self._after) as events:
-            writing = asyncio.create_task(self._write(events, send))
-            listening = asyncio.create_task(_gone(receive))
-            try:
-                await asyncio.wait((writing, listening), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (writing, listening):
-                    task.cancel()
-                await asyncio.gather(writing, listening, return_exceptions=True)
-            if writing.done() and not writing.cancelled():
-                _raise_unless_gone(writing.exception())
-
-    async def _write(self, events: Subscription, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        async for chunk in self._chunks(events):
-            async with asyncio.timeout(SLOWEST_READ):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send_live(self._chunks(events), receive, send)
 
     async def _chunks(self, events: Subscription) -> AsyncGenerator[bytes, None]:
-        yield b"retry: 2000\n\n"
+        yield RETRY
         if events.missed:
             yield b"event: missed\ndata: {}\n\n"
-        while True:
-            try:
-                async with asyncio.timeout(self._keep_alive_every):
-                    event = await anext(events)
-            except TimeoutError:
-                if not await self._still_allowed():
+        async with aclosing(with_pauses(events, self._keep_alive_every)) as upcoming:
+            async for event in upcoming:
+                if event is not None:
+                    yield _line(event)
+                elif await self._still_allowed():
+                    yield KEEP_ALIVE
+                else:
                     return
-                yield b": keep-alive\n\n"
+
+
+async def send_live(chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+    """Send chunks as they come, until there are no more, the reader goes, or it is too slow for one of them."""
+    writing = asyncio.create_task(_write(chunks, send))
+    listening = asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait((writing, listening), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (writing, listening):
+            task.cancel()
+        await asyncio.gather(writing, listening, return_exceptions=True)
+        await chunks.aclose()
+    if not writing.cancelled():
+        _raise_unless_gone(writing.exception())
+
+
+async def with_pauses(items: AsyncIterator[T], longest: float) -> AsyncGenerator[T | None, None]:
+    """The items, and None whenever there was none for `longest` seconds."""
+    upcoming: asyncio.Task[T] | None = None
+    try:
+        while True:
+            if upcoming is None:
+                upcoming = asyncio.create_task(_next(items))
+            done, _ = await asyncio.wait((upcoming,), timeout=longest)
+            if not done:
+                yield None
+                continue
+            try:
+                item = upcoming.result()
             except StopAsyncIteration:
                 return
-            else:
-                yield _line(event)
+            finally:
+                upcoming = None
+            yield item
+    finally:
+        if upcoming is not None:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
+
+
+async def _write(chunks: AsyncIterator[bytes], send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+    async for chunk in chunks:
+        async with asyncio.timeout(SLOWEST_READ):
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _line(event: Event) -> bytes:

@@ -15,6 +15,7 @@ from toolyard.core.errors import BadInput, ErrorCode, NotFound
 from toolyard.core.principal import Principal, Scope
 from toolyard.core.record import CallFilter, CallRecord
 from toolyard.faces.http.access import Who, Yard, needs
+from toolyard.faces.http.calling import LONGEST_WAIT, waiting_out
 from toolyard.faces.http.models import CallOut, CallSummary, Cancelled, Listed
 from toolyard.faces.http.paging import Page
 
@@ -34,6 +35,7 @@ class CallsQuery(Page):
     code: ErrorCode | None = Field(default=None, description="Why it failed.")
     principal: str | None = Field(default=None, description="As shown in a record: `key:ci`.")
     origin: Origin | None = Field(default=None, description="The face it came through.")
+    session: str | None = Field(default=None, description="The session that the calls belong to.")
     since: AwareDatetime | None = Field(default=None, description="RFC 3339.")
     until: AwareDatetime | None = Field(default=None, description="RFC 3339.")
     q: str | None = Field(
@@ -72,15 +74,25 @@ async def list_calls(
 
 
 @router.get("/calls/{call_id}", **needs(*_OWN_OR_ALL), response_model=CallOut)
-async def get_call(yard: Yard, principal: Who, call_id: str) -> Any:
-    """One call with its exact arguments."""
+async def get_call(
+    yard: Yard,
+    principal: Who,
+    call_id: str,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for its end.")] = 0,
+) -> Any:
+    """One call with its exact arguments, on any node; with `wait`, once it has ended or so many seconds have passed."""
     record = await _visible(yard, principal, call_id)
+    if not record.state.is_final and wait > 0:
+        await yard.calls.wait(call_id, wait)
+        record = await yard.calls.get(call_id)
+    waiting = None if record.waiting is None else (await yard.calls.outcome(call_id)).waiting
     arguments = await yard.calls.full_arguments(record)
     has_result = record.output_bytes is not None
     return {
         **to_wire(record),
         "arguments": orjson.loads(arguments),
         "result_url": f"/v1/calls/{call_id}/result" if has_result else None,
+        "waiting": waiting and waiting_out(waiting),
     }
 
 
@@ -120,6 +132,7 @@ def _filter(query: CallsQuery, principal: Principal) -> CallFilter:
         error_code=query.code,
         principal=query.principal if principal.may(Scope.READ) else principal.label,
         origin=query.origin,
+        session=query.session,
         since=query.since.timestamp() if query.since else None,
         until=query.until.timestamp() if query.until else None,
         q=query.q,

@@ -15,7 +15,7 @@ from toolyard.faces.http.stream import EventStream
 from toolyard.faces.http.validation import Strict
 
 router = APIRouter(tags=["Events"])
-TOPICS = ("call", "catalog", "provider")
+TOPICS = ("approval", "call", "catalog", "provider")
 
 
 class EventsQuery(Strict):
@@ -38,8 +38,8 @@ async def stream_events(
     query: Annotated[EventsQuery, Query()],
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Any:
-    """What happens, as it happens: calls, providers, the catalog. `id:` numbers grow; a reader that comes back with
-    `Last-Event-ID` gets what it missed, or the event `missed` when that is too long ago.
+    """What happens, as it happens: approvals, calls, providers, the catalog. `id:` numbers grow; a reader that comes
+    back with `Last-Event-ID` gets what it missed, or the event `missed` when that is too long ago.
     """
 
     async def still_allowed() -> bool:

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, cast
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
-from toolyard.calls.shape import IMAGES_KEY
 from toolyard.catalog import Entry, Hit, ToolSettings
-from toolyard.core.call import CallOutcome, CallRequest, CallState, Origin, ToolResult
+from toolyard.core.call import CallRequest, Origin
 from toolyard.core.errors import BadInput, Conflict, NotFound
 from toolyard.core.names import split_tool_id
 from toolyard.core.principal import Scope
 from toolyard.core.tool import Kind
 from toolyard.faces.http.access import Who, Yard, needs
+from toolyard.faces.http.calling import LONGEST_WAIT, answer_call
 from toolyard.faces.http.idempotency import checked_key
 from toolyard.faces.http.models import (
     CallBody,
     CallEnded,
-    CallError,
-    CallResult,
     CallStarted,
-    JsonMap,
     Listed,
     ToolOut,
     ToolPatch,
     ToolPolicy,
 )
 from toolyard.faces.http.paging import LARGEST_PAGE, Page, cut
-from toolyard.faces.http.problems import never_reached_its_tool, problem_of_call
 
 router = APIRouter(tags=["Tools"])
 _SEE = (Scope.CALL, Scope.READ, Scope.MANAGE)
@@ -67,14 +63,14 @@ async def list_tools(yard: Yard, query: Annotated[ToolsQuery, Query()]) -> Liste
     "/tools/{tool_id:path}/call",
     **needs(Scope.CALL),
     response_model=CallEnded,
-    responses={202: {"model": CallStarted, "description": "Still running: ask at `Location`."}},
+    responses={202: {"model": CallStarted, "description": "Still running or waiting: ask at `Location`."}},
 )
 async def call_tool(  # noqa: PLR0917 - FastAPI hands parameters over by name
     yard: Yard,
     principal: Who,
     tool_id: str,
     body: CallBody,
-    wait: Annotated[float, Query(ge=0, le=300, description="Seconds to wait for the end.")] = 30,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for the end.")] = 30,
     idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
 ) -> Response:
     """Call a tool.
@@ -82,6 +78,8 @@ async def call_tool(  # noqa: PLR0917 - FastAPI hands parameters over by name
     A tool that ran and failed is an answer: 200 with `state: ERROR`. A call that never reached its tool is the
     request's fault: 404, 422 or 403, and on record all the same.
     """
+    if body.session is not None:
+        await yard.sessions.get(body.session, principal)
     request = CallRequest(
         tool=tool_id,
         arguments=body.arguments,
@@ -90,18 +88,9 @@ async def call_tool(  # noqa: PLR0917 - FastAPI hands parameters over by name
         server=body.server,
         idempotency_key=None if idempotency_key is None else checked_key(idempotency_key),
         recorded_first=True,
+        session=body.session,
     )
-    yard.calls.start(request)
-    outcome = await yard.calls.wait(request.call_id, wait)
-    if outcome is None:
-        call_id = yard.calls.id_on_record(request.call_id)
-        started = CallStarted(id=call_id, tool=tool_id, state=CallState.PROCESSING)
-        location = f"/v1/calls/{call_id}"
-        return JSONResponse(started.model_dump(mode="json"), status_code=202, headers={"Location": location})
-    failure = outcome.failure
-    if failure is not None and outcome.result is None and never_reached_its_tool(failure.code):
-        return problem_of_call(failure, outcome.call_id)
-    return Response(_ended(outcome).model_dump_json(), media_type="application/json")
+    return await answer_call(yard, request, wait)
 
 
 @router.get("/tools/{tool_id:path}", **needs(*_SEE))
@@ -112,7 +101,7 @@ async def get_tool(yard: Yard, tool_id: str) -> ToolOut:
 
 @router.patch("/tools/{tool_id:path}", **needs(Scope.MANAGE))
 async def override_tool(yard: Yard, tool_id: str, body: ToolPatch) -> ToolOut:
-    """Override a tool for everybody: switch it off, limit its time, describe it better."""
+    """Override a tool for everybody: switch it off, have somebody asked, limit its time, describe it better."""
     entry = _entry(yard, tool_id)
     await yard.set_tool_settings(tool_id, _changed(entry.settings, body))
     return tool_out(_entry(yard, tool_id))
@@ -182,41 +171,11 @@ def _entry(yard: Yard, tool_id: str) -> Entry:
 def _changed(settings: ToolSettings, body: ToolPatch) -> ToolSettings:
     """
     Raises:
-        BadInput: nothing to change, or an approval that would not be asked for.
+        BadInput: nothing to change.
     """
     given = body.model_dump(exclude_unset=True)
     if not given:
         raise BadInput("There is nothing to change.", suggestion=f"Give one of {', '.join(ToolPatch.model_fields)}.")
-    if given.get("approval") == "ask":
-        raise BadInput(
-            "This version does not ask anybody for approval, so a tool set to 'ask' would run unasked.",
-            where="/approval",
-            suggestion="Switch the tool off (enabled: false) until approvals are there.",
-        )
     if given.get("enabled", True) is None:
         given["enabled"] = True
     return replace(settings, **given)
-
-
-def _ended(outcome: CallOutcome) -> CallEnded:
-    result, failure = outcome.result, outcome.failure
-    return CallEnded(
-        id=outcome.call_id,
-        tool=outcome.tool,
-        state=outcome.state,
-        result=result and _result(result),
-        error=failure and CallError(error=failure.message, code=failure.code.value, suggestion=failure.suggestion),
-        warnings=list(outcome.warnings),
-    )
-
-
-def _result(result: ToolResult) -> CallResult:
-    meta = dict(result.meta or {})
-    images = cast("list[JsonMap]", meta.pop(IMAGES_KEY, []))
-    return CallResult(
-        content=[dict(block) for block in result.content],
-        structured=result.structured,
-        is_error=result.is_error,
-        images=images,
-        meta=meta or None,
-    )
