@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import resource
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 2
 """How long open requests may take to end once we stop."""
+
+
+KEEP_ALIVE_SECONDS = 75
+"""Longer than most clients keep an idle connection: who closes first must not be us, just as a request is under way."""
+_MOST_FILES = 65_536
+_OWN_FILES = 256
+"""Files that are no connection: the database, blobs, modules that are imported late, children's pipes."""
 
 
 class EmbeddedServer(uvicorn.Server):
@@ -73,6 +81,23 @@ def settle_memory() -> None:
     gc.set_threshold(10_000, 20, 100)
 
 
+def raise_file_limit() -> None:
+    """Ask for as many open files as this process may have: shells and services grant 1,024 unless they are asked, and
+    every call that runs takes one for its client and one for its provider."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):  # macOS grants less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """Beyond these a client is told 503 at once; without files everybody would fail, whoever came first."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    files = _MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    return max(64, (files - _OWN_FILES) // 2)
+
+
 @asynccontextmanager
 async def serving(app: ASGIApp, bound: socket.socket) -> AsyncGenerator[EmbeddedServer]:
     """Serve until the block ends; gives the server once it answers.
@@ -90,6 +115,8 @@ async def serving(app: ASGIApp, bound: socket.socket) -> AsyncGenerator[Embedded
         timeout_graceful_shutdown=GRACE_SECONDS,
         server_header=False,
         ws="none",
+        limit_concurrency=most_connections(),
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     server = EmbeddedServer(config)
     task = asyncio.create_task(server.serve([bound]), name="uvicorn")

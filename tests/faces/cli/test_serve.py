@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +46,12 @@ class Served:
 
 
 @contextmanager
-def served(*arguments: str, cwd: Path) -> Iterator[Served]:
+def served(*arguments: str, cwd: Path, preexec_fn: Callable[[], None] | None = None) -> Iterator[Served]:
     """A yard that has said that it is ready."""
     process = subprocess.Popen(
         [COMMAND, "serve", "--port", "0", *arguments],
         cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(),
+        preexec_fn=preexec_fn,
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -156,6 +158,14 @@ async def test_ctrl_c_ends_open_streams_and_running_calls_within_seconds(tmp_pat
     assert "graceful shutdown exceeded" not in said  # the stream was ended, not waited for and cut
     assert record["state"] == "ERROR"
     assert record["error_code"] in ("interrupted", "cancelled")
+
+
+async def test_the_yard_takes_as_many_files_as_it_may_have(tmp_path: Path) -> None:
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048))
+
+    with served("--demo", cwd=tmp_path, preexec_fn=few_files) as yard:
+        assert psutil.Process(yard.process.pid).rlimit(psutil.RLIMIT_NOFILE) == (2048, 2048)
 
 
 @requirement("cli.everyday")

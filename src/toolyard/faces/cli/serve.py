@@ -51,9 +51,10 @@ def serve(
     """Serve MCP, the HTTP API and the console until Ctrl-C."""
     from toolyard.app import Settings
     from toolyard.manifest import Manifest, load
-    from toolyard.serving import listening_socket
+    from toolyard.serving import listening_socket, raise_file_limit
 
     log_to_stderr(verbose=verbose)
+    raise_file_limit()
     declared = load(manifest) if manifest is not None else Manifest()
     with listening_socket(host, port) as bound:
         settings = Settings(
