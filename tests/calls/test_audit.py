@@ -214,7 +214,9 @@ async def test_a_result_that_comes_after_the_end_changes_nothing_and_is_kept_as_
     await store.tx(lambda c: open_calls.interrupt_orphans(c, now=5.0))
     late = replace(begun, state=CallState.COMPLETE, finished=9.0, preview="done after all")
     await store.tx(lambda c: rows.settle_many(c, [late]))
-    await store.tx(lambda c: rows.settle_many(c, [replace(other, state=CallState.COMPLETE, finished=9.0) for other in others]))
+    await store.tx(
+        lambda c: rows.settle_many(c, [replace(other, state=CallState.COMPLETE, finished=9.0) for other in others])
+    )
     found = await store.read(lambda c: rows.get(c, begun.id))
     assert found is not None
     assert (found.state, found.error_code, found.finished) == (CallState.ERROR, ErrorCode.INTERRUPTED, 5.0)

@@ -99,6 +99,7 @@ class App:
             policies=self.policies.book,
             blob_url=self.settings.url,
             clock=self.clock,
+            is_coming=self._is_coming,
         )
         self.approvals = Approvals(self.calls.bench)
         self.client_calls = ClientCalls(self.calls.bench, self.calls)
@@ -413,6 +414,9 @@ class App:
     def _forget(self, namespace: str) -> None:
         if namespace not in self._replacing:
             self.catalog.remove(namespace)
+
+    def _is_coming(self, namespace: str) -> bool:
+        return self.supervisor.provider(namespace) is not None and self.supervisor.status(namespace).state != "up"
 
     def _provider_changed(self, status: ProviderStatus) -> None:
         self.bus.publish("provider", {"id": status.id, "state": status.state, "last_error": status.last_error})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -41,8 +41,14 @@ from toolyard.store.open_calls import INTERRUPTED
 _log = structlog.get_logger("toolyard.calls")
 
 SWEEP_EVERY = 2.0
-"""Seconds between looks for calls of nodes that died."""
+"""Seconds between looks for nodes that died."""
+LOOK_ANYWAY_EVERY = 60.0
+"""Seconds between looks at every open call: a node may have come and gone between two looks."""
 _MOST_REPEATS = 1000
+
+
+def _nobody(_: str) -> bool:
+    return False
 
 
 class Calls(Outcomes):
@@ -62,6 +68,7 @@ class Calls(Outcomes):
         blob_url: str = "",
         clock: Clock | None = None,
         pick_up_timeout: float = PICK_UP_TIMEOUT,
+        is_coming: Callable[[str], bool] = _nobody,
     ) -> None:
         super().__init__(store, blobs, catalog=catalog, engine=engine, url=blob_url)
         self._clock: Clock = clock or SystemClock()
@@ -83,6 +90,7 @@ class Calls(Outcomes):
             policies=self._policies,
             url=blob_url,
             pick_up_timeout=pick_up_timeout,
+            is_coming=is_coming,
         )
         self._validator = self.bench.validator
         self._waiting_calls = WaitingCalls(self.bench, self)
@@ -90,8 +98,10 @@ class Calls(Outcomes):
         self._repeats: dict[str, str] = {}
         self._background: set[asyncio.Task[CallOutcome]] = set()
         self._watch: asyncio.Task[None] | None = None
+        self._nodes: frozenset[str] = frozenset()
+        self._look_anyway_at = 0.0
         engine.handle(KIND, self._waiting_calls.run, ended=self._waiting_calls.ended)
-        engine.sweep(self.interrupt_orphans, every=SWEEP_EVERY)
+        engine.sweep(self.look_for_dead_nodes, every=SWEEP_EVERY)
 
     async def begin(self) -> None:
         """Settle what dead nodes left open, and watch for calls of this node that others cancel. The engine runs."""
@@ -283,8 +293,17 @@ class Calls(Outcomes):
             self._observers.tell_of(record, CallState.ERROR, failure)
         return cancelled
 
+    async def look_for_dead_nodes(self) -> None:
+        """Settle what a node left open once it is gone. Safe on several nodes at once."""
+        loop = asyncio.get_running_loop()
+        alive = await self._store.read(open_calls.living_nodes)
+        if self._nodes - alive or loop.time() >= self._look_anyway_at:
+            await self.interrupt_orphans()
+            self._look_anyway_at = loop.time() + LOOK_ANYWAY_EVERY
+        self._nodes = alive
+
     async def interrupt_orphans(self) -> None:
-        """Settle the direct calls of nodes that died. Safe on several nodes at once."""
+        """Settle the direct calls of nodes that died."""
         settled = await self._store.tx(partial(_interrupt, now=self._clock.now()))
         if settled:
             _log.warning("calls of a node that died are settled as interrupted", calls=len(settled))

@@ -36,12 +36,17 @@ from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.record import CallRecord
 from toolyard.core.tool import ActionClass
 from toolyard.durable.jobs import Fenced, JobRow
-from toolyard.durable.running import RunEnded, RunningJob
+from toolyard.durable.running import Park, RunEnded, RunningJob
 from toolyard.store import approvals as approval_rows
 from toolyard.store import calls as rows
 from toolyard.store import open_calls
 from toolyard.store.base import Connection
 from toolyard.store.open_calls import INTERRUPTED
+
+LOOK_AGAIN_AFTER = 1.0
+"""Seconds after which a call looks again for a provider that is starting."""
+LONGEST_WAIT_FOR_PROVIDER = 300.0
+"""Seconds after the decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class WaitingCalls:
                 return await self._fail(job, record, refusal)
             undecided = [gate for gate in found.gates if not gate.is_decided]
             if not undecided:
-                return await self._go_on(job, ticket, record, found.gates)
+                return await self._go_on(job, ticket, record, found.gates, found.now)
             due = [gate for gate in undecided if gate.deadline <= found.now]
             if due:
                 await self._time_out(job, due)
@@ -130,11 +135,13 @@ class WaitingCalls:
     # -- running it
 
     async def _go_on(
-        self, job: RunningJob, ticket: Ticket, record: CallRecord, gates: Sequence[ApprovalRecord]
+        self, job: RunningJob, ticket: Ticket, record: CallRecord, gates: Sequence[ApprovalRecord], now: float
     ) -> JsonValue:
         try:
             entry, opening = await self._checked(ticket, record, gates)
         except CallError as error:
+            if error.code is ErrorCode.NOT_FOUND and self._may_still_come(ticket, gates, now):
+                raise Park(wake_at=now + LOOK_AGAIN_AFTER) from error
             return await self._fail(job, record, CallFailure.of(error))
         if record.execution == "client":
             return await self._hand_over(job, record, opening, _edited(gates))
@@ -196,6 +203,11 @@ class WaitingCalls:
             request_hash=record.request_hash,
             created=record.created,
         )
+
+    def _may_still_come(self, ticket: Ticket, gates: Sequence[ApprovalRecord], now: float) -> bool:
+        """After a restart a provider may be slower than the job: wait for it, but not for ever."""
+        decided = max((gate.decided_at or 0.0 for gate in gates), default=0.0)
+        return now < decided + LONGEST_WAIT_FOR_PROVIDER and self._bench.is_coming(ticket.tool.partition(":")[0])
 
     async def _hand_over(self, job: RunningJob, record: CallRecord, opening: Opening, edited: str | None) -> None:
         """Every gate is passed: the client may have it."""

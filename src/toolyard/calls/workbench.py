@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -47,6 +47,8 @@ class Workbench:
     url: str
     pick_up_timeout: float = PICK_UP_TIMEOUT
     validator: ArgumentValidator = field(default_factory=ArgumentValidator)
+    is_coming: Callable[[str], bool] = lambda _: False
+    """Whether the provider of a namespace is known and not up yet, so that its tools may still appear."""
     asked: deque[str] = field(default_factory=partial(deque[str], maxlen=256))
     """The latest approvals that this node asked for."""
 

@@ -182,6 +182,11 @@ def unclaimed(c: Connection, *, at_most: int) -> list[CallRecord]:
     return [record_of(row) for row in rows]
 
 
+def living_nodes(c: Connection) -> frozenset[str]:
+    rows = c.execute("SELECT id FROM nodes WHERE lease >= ?", c.now()).fetchall()
+    return frozenset(str(node_id) for (node_id,) in rows)
+
+
 def interrupt_orphans(c: Connection, *, now: float) -> list[CallRecord]:
     """Settle the direct calls of nodes that have no lease: the outcome of these calls is not known.
 
