@@ -17,7 +17,7 @@ from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.core.errors import StoreUnavailable
 from toolyard.faces.asgi import build
-from toolyard.manifest import loads
+from toolyard.manifest import loads, parse_provider
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 2
 
@@ -236,3 +236,17 @@ async def test_an_import_that_was_replaced_or_removed_leaves_no_document_behind(
         assert len(await app.blobs.names("apis")) == 1
         await app.delete_cluster("Pets")
         assert await app.blobs.names("apis") == []
+
+
+async def test_tools_of_a_deleted_cluster_are_back_when_their_provider_is_added_again(tmp_path: Path) -> None:
+    (tmp_path / "whole_yard_tools.py").write_text(TOOLS)
+    config = parse_provider({"id": "again", "kind": "python", "module": "whole_yard_tools"})
+    async with App.running(settings(tmp_path)) as app:
+        await app.add_provider(config)
+        await app.delete_cluster("Ungrouped")
+        assert app.catalog.snapshot.get("again:repeat") is None
+        await app.refresh_provider("again")
+        assert app.catalog.snapshot.get("again:repeat") is None
+        await app.remove_provider("again")
+        await app.add_provider(config)
+        assert app.catalog.snapshot.get("again:repeat") is not None

@@ -332,7 +332,8 @@ class App:
     async def delete_cluster(self, name: str) -> int:
         """Remove every tool of a cluster, in every face, in one snapshot; returns how many.
 
-        An imported API goes for good. Tools of a provider that the manifest declares come back at the next start.
+        An imported API goes for good. Tools of any other provider stay away until the next start, or until the provider
+        is added again.
 
         Raises:
             NotFound: there is no such cluster.
@@ -443,6 +444,7 @@ class App:
         document_ref = await self._document_of(provider_id)
         await self.store.tx(lambda c: rows.delete_provider(c, provider_id))
         await self.supervisor.remove(provider_id)
+        self._removed_tools = {tool for tool in self._removed_tools if not tool.startswith(f"{provider_id}:")}
         if document_ref is not None:
             await self.imports.discard(document_ref)
         self._configs.pop(provider_id, None)

@@ -25,7 +25,11 @@ async def list_clusters(yard: Yard, page: Annotated[Page, Query()]) -> Listed[Cl
 
 @router.delete("/clusters/{name:path}", **needs(Scope.MANAGE))
 async def delete_cluster(yard: Yard, name: str) -> ClusterDeleted:
-    """Remove a cluster and all its tools, at once and in every face."""
+    """Remove a cluster and all its tools, at once and in every face.
+
+    An imported API goes for good. Tools of other providers stay away until the next start: to be rid of them for good,
+    remove their provider, or switch the tools off.
+    """
     return ClusterDeleted(name=name, deleted=await yard.delete_cluster(name))
 
 
