@@ -99,6 +99,25 @@ async def test_the_base_url_takes_the_place_of_the_document_s_server_with_its_pa
         assert [request.target for request in server.requests] == ["/proxy/v1/a", "/v2/b"]
 
 
+@pytest.mark.parametrize("status", [200, 401, 500])
+async def test_a_credential_that_the_api_says_back_is_hidden(egress: Egress, status: int) -> None:
+    secret = "tok-0123456789"
+    said = (
+        b'{"sent": {"authorization": "Bearer tok-0123456789", "token": "tok-0123456789", "accept": "application/json"}}'
+    )
+    api = imported(api_with({"/a": {"get": {"operationId": "a"}}}))
+    async with recording(answering(status, said)) as server:
+        headers = {"Authorization": f"Bearer {secret}", "Accept": "application/json"}
+        provider = OpenApiProvider(api, egress=egress, base_url=server.url, headers=headers)
+        try:
+            told = str((await provider.call(invocation(tool_of(api, "a"), {}))).structured)
+            assert "'authorization': '***', 'token': '***', 'accept': 'application/json'" in told
+        except CallError as error:
+            told = str(error)
+        assert server.last.header("Authorization") == f"Bearer {secret}"
+    assert secret not in told
+
+
 async def test_operator_headers_come_last_and_go_only_to_trusted_origins(egress: Egress) -> None:
     async with recording() as ours, recording() as other:
         parameter = {"name": "X-Tenant", "in": "header", "schema": {"type": "string"}}

@@ -18,6 +18,7 @@ from toolyard.egress import Egress, Response, without_secrets
 from toolyard.providers.base import Invocation
 from toolyard.providers.openapi.answer import failure_of, result_of
 from toolyard.providers.openapi.api import ImportedApi
+from toolyard.providers.openapi.echoes import secrets_in, without_echoes
 from toolyard.providers.openapi.model import Operation
 from toolyard.providers.openapi.request import Request, build_request
 
@@ -49,6 +50,7 @@ class OpenApiProvider:
         self._egress = egress
         self._base_url = checked_base_url(base_url) if base_url else ""
         self._headers = dict(headers or {})
+        self._secrets = secrets_in(self._headers)
         origins = (self._base_url or api.server, *trusted_origins)
         self._trusted = frozenset(origin for url in origins if (origin := _origin(url)) is not None)
 
@@ -92,6 +94,7 @@ class OpenApiProvider:
         if wait is not None and asyncio.get_running_loop().time() + wait < deadline:
             await asyncio.sleep(wait)
             answer = await self._send(request, url, headers, deadline - asyncio.get_running_loop().time())
+        answer = without_echoes(answer, self._secrets)
         if answer.status >= 400:
             raise failure_of(answer)
         return result_of(answer)
