@@ -203,7 +203,8 @@ class Calls(Outcomes):
             result = await execute(self._providers, request, entry, running)
         except CallError as error:
             failure = CallFailure.of(error)
-            await self._recorder.end(opening, Ending.of_failure(failure, started), begun=begun)
+            if not await self._recorder.end(opening, Ending.of_failure(failure, started), begun=begun):
+                return await self.outcome(request.call_id)
             self._observers.tell(request, CallState.ERROR, self._clock.now() - started, failure)
             return CallOutcome(request.call_id, request.tool, CallState.ERROR, None, failure)
         except asyncio.CancelledError:
@@ -219,7 +220,8 @@ class Calls(Outcomes):
         then = None
         if ending.failure is None and (request.session is not None or self.bench.has_follow_up(entry.tool)):
             then = await self.bench.follow_up(request, entry, result)
-        await self._recorder.end(opening, ending, begun=begun, follow=not begun, then=then)
+        if not await self._recorder.end(opening, ending, begun=begun, follow=not begun, then=then):
+            return await self.outcome(request.call_id)
         self._observers.tell(request, ending.state, self._clock.now() - started, ending.failure)
         return CallOutcome(request.call_id, request.tool, ending.state, ending.result, ending.failure)
 

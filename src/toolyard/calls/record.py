@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -129,9 +130,12 @@ class Recorder:
 
     async def end(
         self, opening: Opening, ending: Ending, *, begun: bool, follow: bool = False, then: NewCall | None = None
-    ) -> CallRecord:
+    ) -> bool:
         """Put the end of a call on record. `begun`: its row exists. `follow`: do not wait for the disk. `then`: a call
         that begins because this one succeeded, in the same transaction.
+
+        False when the call had ended otherwise meanwhile (cancelled or interrupted by another node): what came is kept
+        as `late`, and the record says how the call ended.
 
         Raises:
             StoreUnavailable: it could not be written. A row that was begun stays open, and says so at the next start.
@@ -148,14 +152,17 @@ class Recorder:
                 suggestion="Check its effect before calling again.",
             ) from error
 
-    async def _end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool) -> CallRecord:
+    async def _end(self, opening: Opening, ending: Ending, *, begun: bool, follow: bool) -> bool:
         record = await self.ended(opening, ending)
-        write = _settlement(record) if begun else _insertion(record)
+        if begun:
+            settlement = _Settlement(record)
+            await self._store.tx(Mergeable(_settle_all, settlement, rank=1))
+            return not settlement.late
         if follow:
-            self._store.submit(write)
+            self._store.submit(_insertion(record))
         else:
-            await self._store.tx(write)
-        return record
+            await self._store.tx(_insertion(record))
+        return True
 
     async def ended(self, opening: Opening, ending: Ending) -> CallRecord:
         """How the call goes on record, its large result kept as a blob already."""
@@ -165,26 +172,24 @@ class Recorder:
             await self._blobs.put(result_ref, ending.encoded)
         return record_of(opening, ending, finished=self._clock.now(), result_ref=result_ref, owner=self._node)
 
-    async def _end_with_others(
-        self, opening: Opening, ending: Ending, *, begun: bool, then: NewCall | None
-    ) -> CallRecord:
+    async def _end_with_others(self, opening: Opening, ending: Ending, *, begun: bool, then: NewCall | None) -> bool:
         record = await self.ended(opening, ending)
 
-        def end(c: Connection) -> None:
+        def end(c: Connection) -> bool:
             if not (rows.settle(c, record) if begun else rows.insert(c, record)):
-                rows.keep_late(c, record)
-                return
+                return not rows.ended_otherwise(c, record)
             if then is not None:
                 parking.insert(c, then)
             if not begun:
                 session_events.called(c, record, opening.arguments)
             session_events.ended(c, record, ending.result)
+            return True
 
-        await self._store.tx(end)
+        in_time = await self._store.tx(end)
         self._hint_session(record)
         if then is not None:
             self._engine.hint(*then.topics)
-        return record
+        return in_time
 
     def _hint_session(self, record: CallRecord) -> None:
         if record.session_id is not None:
@@ -193,7 +198,7 @@ class Recorder:
     def end_soon(self, opening: Opening, ending: Ending, *, begun: bool) -> None:
         """For a call whose task is being cancelled and may not wait."""
         record = record_of(opening, ending, finished=self._clock.now(), owner=self._node)
-        self._store.submit(_settlement(record) if begun else _insertion(record))
+        self._store.submit(Mergeable(_settle_all, _Settlement(record), rank=1) if begun else _insertion(record))
 
     async def keep_images(self, shaped: Shaped) -> None:
         for image in shaped.images:
@@ -261,8 +266,19 @@ def _insertion(record: CallRecord) -> Mergeable[CallRecord]:
     return Mergeable(rows.insert_many, record)
 
 
-def _settlement(record: CallRecord) -> Mergeable[CallRecord]:
-    return Mergeable(rows.settle_many, record, rank=1)
+@dataclass(slots=True)
+class _Settlement:
+    """An end on its way to the disk."""
+
+    record: CallRecord
+    late: bool = False
+    """Set by the store's thread before whoever waits is woken: the call had ended otherwise."""
+
+
+def _settle_all(c: Connection, settlements: Sequence[_Settlement]) -> None:
+    late = rows.settle_many(c, [settlement.record for settlement in settlements])
+    for settlement in settlements:
+        settlement.late = settlement.record.id in late
 
 
 def _insert_or_find(record: CallRecord, arguments: bytes, c: Connection) -> CallRecord | None:

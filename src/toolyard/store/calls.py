@@ -58,19 +58,30 @@ def settle(c: Connection, record: CallRecord, *, epoch: int | None = None) -> bo
     return c.execute(_SETTLE, *_end_values(record)).rowcount == 1
 
 
-def settle_many(c: Connection, records: Sequence[CallRecord]) -> None:
-    """`settle` in as few statements as the engine allows. PostgreSQL wants types for VALUES, so one each there."""
+def settle_many(c: Connection, records: Sequence[CallRecord]) -> set[str]:
+    """`settle` in as few statements as the engine allows; the calls that had ended otherwise, where it came too late.
+    PostgreSQL wants types for VALUES, so one each there."""
+    late: set[str] = set()
     if c.dialect != "sqlite" or len(records) == 1:
         for record in records:
-            if not settle(c, record):
-                keep_late(c, record)
-        return
+            if not settle(c, record) and ended_otherwise(c, record):
+                late.add(record.id)
+        return late
     for some in _in_powers_of_two(records):
         rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
         settled = c.execute(_SETTLE_MANY.format(rows=rows), *chain.from_iterable(map(_end_values, some))).rowcount
         if settled != len(some):
-            for record in some:
-                keep_late(c, record)
+            late |= {record.id for record in some if ended_otherwise(c, record)}
+    return late
+
+
+def ended_otherwise(c: Connection, record: CallRecord) -> bool:
+    """Whether a call had ended before `record` could settle it; then that is kept as `late`."""
+    present = get(c, record.id)
+    if present is None or _same_end(present, record):  # the same transaction, run twice
+        return False
+    keep_late(c, record)
+    return True
 
 
 def keep_late(c: Connection, record: CallRecord) -> bool:
