@@ -200,6 +200,7 @@ providers:
   - {{id: notes, kind: mcp, command: ["{sys.executable}", -m, toolyard.demo.notes]}}
   - {{id: missing, kind: python, module: no_such_module}}
   - {{id: hooks, kind: webhook}}
+  - {{id: slow, kind: mcp, command: [sh, -c, "sleep 3.5; echo no disk >&2; exit 3"]}}
 """
     )
     code, found = findings_of(
@@ -212,6 +213,8 @@ providers:
     assert found["Provider missing"][0] == "warning"
     assert "no_such_module" in found["Provider missing"][1]
     assert found["Provider hooks"][:2] == ("warning", "kept, but this kind is not served yet")
+    assert found["Provider slow"][0] == "warning"
+    assert "Its last words: no disk" in found["Provider slow"][1]  # a start does not wait so long, the doctor does
 
 
 def test_the_doctor_knows_a_yard_that_runs_here(bare: Command, demo_yard: RunningYard) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -168,7 +170,16 @@ async def check_providers(manifest: Manifest, setup: Setup) -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="toolyard-doctor-") as scratch:
         settings = Settings(data_dir=Path(scratch), manifest_dir=folder)
         async with App.running(settings, Manifest(providers=declared)) as app:
+            await asyncio.gather(*(_first_answer(app, config.id) for config in manifest.all_providers))
             return [_of_provider(app, config) for config in manifest.all_providers]
+
+
+async def _first_answer(app: App, provider_id: str) -> None:
+    """A start does not wait long for a provider; a check does, for as long as that provider may take."""
+    status = next((status for status in app.supervisor.statuses() if status.id == provider_id), None)
+    if status is not None and status.state == "starting":
+        with suppress(ToolyardError):  # the status says why
+            await app.refresh_provider(provider_id)
 
 
 def _of_provider(app: App, config: ProviderConfig) -> Finding:
