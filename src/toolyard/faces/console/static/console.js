@@ -23,6 +23,17 @@
     if (time) time.title = clock.format(new Date(time.dateTime));
   });
 
+  // A request that is decided, here or elsewhere, becomes another element: the focus goes with it.
+  let asked = "";
+  document.addEventListener("focusin", (event) => {
+    asked = event.target.closest("[data-card]")?.id.replace(/^(wait|done)-/, "") ?? "";
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (asked && document.activeElement === document.body) {
+      (document.getElementById(`wait-${asked}`) ?? document.getElementById(`done-${asked}`))?.focus();
+    }
+  });
+
   const isTyping = (element) => element.closest("input, textarea, select, [contenteditable]");
 
   // "/" goes to the search; j and k walk through the rows of a list, Enter opens (they are links).
