@@ -166,13 +166,12 @@ async def node(
         await store.close()
 
 
-def definition(name: str, **more: Any) -> dict[str, Any]:
+def definition(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "description": "What it does.",
         "requestArgs": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
         "responseShape": {"properties": {"places": {"type": "array", "items": {"type": "string"}}}},
-        **more,
     }
 
 
