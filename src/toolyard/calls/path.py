@@ -42,7 +42,7 @@ _log = structlog.get_logger("toolyard.calls")
 
 SWEEP_EVERY = 2.0
 """Seconds between looks for nodes that died."""
-LOOK_ANYWAY_EVERY = 60.0
+LOOK_ANYWAY_EVERY = 10.0
 """Seconds between looks at every open call: a node may have come and gone between two looks."""
 _MOST_REPEATS = 1000
 
