@@ -15,6 +15,7 @@ from tests.durable.chaos.client import OutOfPatienceError
 from tests.durable.chaos.clients import Clients
 from tests.durable.chaos.history import Operation
 from tests.durable.chaos.node import SILENCE
+from tests.durable.chaos.yard import FINAL
 
 SESSION_PATIENCE = 60.0
 BEAT = 0.25
@@ -141,13 +142,22 @@ async def _client_call(clients: Clients, session: str) -> None:
     story = clients.history.ask("client_call", label, session=session, behaviour=behaviour, beat=BEAT)
     try:
         call = await ask_client(clients, session, label, story)
-        if call is None or behaviour == "ignore":
+        if call is None:
             return
-        if not await picked_up(clients, session, call):
-            return
-        await _work(clients, session, call, story)
+        if behaviour != "ignore" and await picked_up(clients, session, call):
+            await _work(clients, session, call, story)
+        await _until_call_ended(clients, call)
     except OutOfPatienceError as error:
         story.unknown(error=str(error))
+
+
+async def _until_call_ended(clients: Clients, call: str) -> None:
+    until = time.monotonic() + SESSION_PATIENCE
+    while time.monotonic() < until:
+        answer = await clients.client.ask("GET", f"/v1/calls/{call}", key=clients.access.caller)
+        if answer.ok and answer.body["state"] in FINAL:
+            return
+        await asyncio.sleep(0.2)
 
 
 async def ask_client(clients: Clients, session: str, label: str, story: Operation) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -50,15 +51,21 @@ REPORT: Callable[[dict[str, Any]], None] = _nobody
 
 
 def import_everything() -> None:
+    """What a node would import in its first seconds; the HTTP face imports its routes when it is built."""
     import psycopg  # noqa: F401
     import uvloop  # noqa: F401
 
-    import toolyard.faces.http
     import toolyard.providers.python
     import toolyard.store.postgres  # noqa: F401
     from toolyard.app import App  # noqa: F401
     from toolyard.faces import asgi  # noqa: F401
+    from toolyard.faces.http import api, routes
     from toolyard.serving import serving  # noqa: F401
+
+    for room in (api, routes):
+        folder = Path(str(room.__file__)).parent
+        for file in folder.glob("*.py"):
+            importlib.import_module(f"{room.__package__}.{file.stem}" if file.stem != "__init__" else room.__name__)
 
 
 def run(config: NodeConfig) -> None:
@@ -104,12 +111,14 @@ def _settings(config: NodeConfig) -> Any:
 
 def _hurry(config: NodeConfig) -> None:
     """Seconds instead of minutes."""
+    from toolyard.calls import path
     from toolyard.calls.client_calls import ClientCalls
     from toolyard.calls.path import Calls
     from toolyard.durable import engine
 
     _default(ClientCalls, "silence_timeout", SILENCE)
     _default(Calls, "pick_up_timeout", PICK_UP_SECONDS)
+    path.LOOK_ANYWAY_EVERY = 3.0
     engine.TTL = engine.TTL_ALONE = config.lease
 
 
