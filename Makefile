@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check bench docs lock clean
+.PHONY: help serve test chaos check bench docs lock clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -20,6 +20,9 @@ serve: .venv/base  ## install, and serve the demo at http://127.0.0.1:8420
 test: .venv/dev  ## install, and pass all tests
 	$(BIN)/python -m scripts.browser
 	$(BIN)/pytest
+
+chaos: .venv/dev  ## long runs of kills and pauses on both engines; MINUTES=10, SEEDS="1 2 3"
+	$(BIN)/python -m tests.durable.chaos --minutes $(or $(MINUTES),10) $(if $(SEEDS),--seeds "$(SEEDS)")
 
 check: .venv/dev  ## lint, types, import contracts
 	$(BIN)/ruff check .
