@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tests.store.postgres import PostgresServer, running_postgres
 from toolyard.store import Store, open_store
@@ -14,6 +15,13 @@ from toolyard.store import Store, open_store
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": False}
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """A command configures the whole process's logs; the next test must not inherit that."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

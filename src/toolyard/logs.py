@@ -13,7 +13,7 @@ def log_to_stderr(*, verbose: bool = False, quiet: bool = False) -> None:
     """Both structlog and the standard library's loggers: INFO if `verbose`, nothing if `quiet`, else WARNING."""
     level = logging.INFO if verbose else logging.CRITICAL if quiet else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True)
-    _configure(level, for_good=True)
+    _configure(level)
 
 
 def log_safely() -> None:
@@ -21,11 +21,10 @@ def log_safely() -> None:
     import structlog
 
     if not structlog.is_configured():
-        _configure(logging.NOTSET, for_good=False)
+        _configure(logging.NOTSET)
 
 
-def _configure(level: int, *, for_good: bool) -> None:
-    """`for_good`: loggers keep what they are given, as a process of our own never changes it."""
+def _configure(level: int) -> None:
     import structlog
 
     renderer = (
@@ -43,5 +42,4 @@ def _configure(level: int, *, for_good: bool) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
-        cache_logger_on_first_use=for_good,
     )
