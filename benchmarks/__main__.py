@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ALL = ("gateway", "edge", "upstreams", "store", "catalog", "imports", "coldstart")
+ALL = ("gateway", "edge", "upstreams", "store", "durable", "catalog", "imports", "coldstart")
 RESULTS = Path(__file__).parent / "results"
 
 

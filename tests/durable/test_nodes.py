@@ -359,10 +359,51 @@ async def test_a_dead_node_that_renews_while_its_jobs_are_taken_finds_that_they_
 
 
 async def test_a_node_does_not_take_its_own_jobs_over_when_the_clock_jumps(store: Store) -> None:
-    await store.tx(lambda c: nodes.renew(c, "node_1", -1.0, None))
-    await store.tx(lambda c: jobs.insert(c, jobs.NewJob("job_1", "work", state="running", owner="node_1")))
+    """Its lease seems to have ended, or another node has removed its row for that."""
     wanted = claims.Wanted("node_1", ("work",), 1, frozenset({("job_1", 1)}))
+    await store.tx(lambda c: jobs.insert(c, jobs.NewJob("job_1", "work", state="running", owner="node_1")))
     assert (await store.tx(lambda c: claims.look(c, wanted))).mine == {("job_1", 1)}
+    await store.tx(lambda c: nodes.renew(c, "node_1", -1.0, None))
+    assert (await store.tx(lambda c: claims.look(c, wanted))).mine == {("job_1", 1)}
+    assert await store.read(node_ids) == ["node_1"]
+
+
+async def test_the_job_that_could_run_first_runs_first(store: Store) -> None:
+    """Ready ones by the time they became ready; those whose deadline has come before them."""
+
+    def prepare(c: Connection) -> None:
+        for name in ("first", "second", "third"):
+            jobs.insert(c, jobs.NewJob(name, "work"))
+        jobs.insert(c, jobs.NewJob("parked", "work", state="waiting", wake_key="key"))
+        jobs.insert(c, jobs.NewJob("due", "work", state="waiting", wake_at=c.now() - 1))
+        jobs.wake(c, "parked", "key")
+
+    await store.tx(prepare)
+    order: list[str] = []
+    known: frozenset[tuple[str, int]] = frozenset()
+    for _ in range(5):
+        wanted = claims.Wanted("node_1", ("work",), 1, known)
+        look = await store.tx(lambda c, wanted=wanted: claims.look(c, wanted))  # type: ignore[misc]
+        order += [claimed.job.id for claimed in look.claimed]
+        known = look.mine
+    assert order == ["due", "first", "second", "third", "parked"]
+
+
+async def test_a_look_says_how_long_to_sleep(store: Store) -> None:
+    wanted = claims.Wanted("node_1", ("work",), 1, frozenset())
+    nothing = await store.tx(lambda c: claims.look(c, wanted))
+    await store.tx(lambda c: nodes.renew(c, "node_2", 30.0, None))
+    lease = await store.tx(lambda c: claims.look(c, wanted))
+
+    def park(c: Connection) -> None:
+        jobs.insert(c, jobs.NewJob("job_1", "work", state="waiting", wake_at=c.now() + 2))
+        jobs.insert(c, jobs.NewJob("job_2", "other", state="waiting", wake_at=c.now() + 1))
+
+    await store.tx(park)
+    due = await store.tx(lambda c: claims.look(c, wanted))
+    assert nothing.sleep == float("inf")
+    assert 29 < lease.sleep <= 30
+    assert 1.5 < due.sleep <= 2
 
 
 def node_ids(c: Connection) -> list[str]:

@@ -13,10 +13,14 @@ from toolyard.core.errors import NotFound
 from toolyard.core.json import JsonValue
 from toolyard.durable import log, nodes
 from toolyard.durable.jobs import CLOCK, COLUMNS, JobRow, get, job_of, lock
-from toolyard.store.base import Connection, Row
+from toolyard.store.base import Connection, Row, SqlValue
 
 MOST_TAKEOVERS = 5
 """A job whose nodes died this often ends in `error`: it may be what kills them."""
+AHEAD = 5.0
+"""Seconds that a look sees ahead; more than there are between two looks."""
+_OPEN = "state IN ('ready', 'running', 'waiting')"
+"""As in the index: SQLite uses a partial index only where its condition is repeated."""
 
 Ended: TypeAlias = Callable[[Connection, JobRow, str], None]
 """Told, within the transaction, of a job that ends in `error` without its handler's doing, and why."""
@@ -62,13 +66,15 @@ class Wanted:
 def look(c: Connection, wanted: Wanted) -> Look:
     """Take over from dead nodes, claim what is ready or due, and say what this node owns."""
     doomed: list[JobRow] = []
+    now = c.now()
     if wanted.kinds and wanted.room > 0:
         taken, doomed = _take_over(c, wanted)
-        _claim_ready(c, wanted, wanted.room - taken)
+        taken += _claim(c, wanted, "state = 'waiting' AND wake_at <= ?", wanted.room - taken, now)
+        _claim(c, wanted, "state = 'ready'", wanted.room - taken)
     mine = owned(c, wanted.node_id)
     fresh = [get(c, job_id) for job_id, _ in sorted(mine - wanted.running)]
     claimed = [Claimed(job, _steps(c, job.id)) for job in fresh if job is not None and job.kind in wanted.kinds]
-    return Look(claimed, doomed, mine, _sleep(c, wanted))
+    return Look(claimed, doomed, mine, _sleep(c, wanted, now))
 
 
 def owned(c: Connection, node_id: str) -> frozenset[tuple[str, int]]:
@@ -95,22 +101,25 @@ def give_up(c: Connection, job: JobRow, reason: str, ended: Ended | None, parent
     return True
 
 
-def _claim_ready(c: Connection, wanted: Wanted, room: int) -> None:
-    """The candidates are a materialised list: PostgreSQL might otherwise run a LIMIT with SKIP LOCKED twice.
-    NULL sorts first on SQLite and last on PostgreSQL, hence the coalesce."""
+def _claim(c: Connection, wanted: Wanted, which: str, room: int, *parameters: SqlValue) -> int:
+    """Own up to `room` of the jobs that `which` describes, those first that could run first; how many they were.
+
+    The candidates are a materialised list: PostgreSQL might otherwise run a LIMIT with SKIP LOCKED more than once.
+    """
     if room <= 0:
-        return
+        return 0
     skipping = " FOR UPDATE SKIP LOCKED" if c.dialect == "postgres" else ""
-    c.execute(
-        "WITH due AS MATERIALIZED (SELECT id FROM jobs"
-        f" WHERE (state = 'ready' OR (state = 'waiting' AND wake_at <= {CLOCK[c.dialect]}))"
-        f" AND kind IN ({_marks(wanted.kinds)}) ORDER BY coalesce(wake_at, created), id LIMIT ?{skipping})"
+    claimed = c.execute(
+        f"WITH claimable AS MATERIALIZED (SELECT id FROM jobs WHERE {_OPEN} AND {which}"
+        f" AND kind IN ({_marks(wanted.kinds)}) ORDER BY wake_at LIMIT ?{skipping})"
         " UPDATE jobs SET state = 'running', owner = ?, epoch = epoch + 1, wake_key = NULL, wake_at = NULL"
-        " WHERE id IN (SELECT id FROM due)",
+        " WHERE id IN (SELECT id FROM claimable) RETURNING id",
+        *parameters,
         *wanted.kinds,
         room,
         wanted.node_id,
     )
+    return len(claimed.fetchall())
 
 
 def _take_over(c: Connection, wanted: Wanted) -> tuple[int, list[JobRow]]:
@@ -150,18 +159,20 @@ def _memo(row: Row) -> Memo:
     return Memo(str(name), None if digest is None else str(digest), orjson.loads(cast("str", output)))
 
 
-def _sleep(c: Connection, wanted: Wanted) -> float:
-    clock = CLOCK[c.dialect]
+def _sleep(c: Connection, wanted: Wanted, now: float) -> float:
+    """Of the jobs that wait, only the next moments: the engine looks again before those are over."""
     if not wanted.kinds:
         return float("inf")
-    lease = f"SELECT min(lease) - {clock} FROM nodes WHERE id <> ?"
     due = (
-        f"SELECT wake_at - {clock} FROM jobs WHERE state = 'waiting' AND wake_at IS NOT NULL"
-        f" AND kind IN ({_marks(wanted.kinds)}) ORDER BY wake_at LIMIT 1"
+        f"SELECT min(wake_at) FROM jobs WHERE {_OPEN} AND state = 'waiting' AND wake_at > ? AND wake_at <= ?"
+        f" AND kind IN ({_marks(wanted.kinds)})"
     )
-    rows = (c.execute(lease, wanted.node_id).fetchone(), c.execute(due, *wanted.kinds).fetchone())
+    rows = (
+        c.execute("SELECT min(lease) FROM nodes WHERE id <> ?", wanted.node_id).fetchone(),
+        c.execute(due, now, now + AHEAD, *wanted.kinds).fetchone(),
+    )
     found = [cast("float", row[0]) for row in rows if row is not None and row[0] is not None]
-    return max(0.001, min(found, default=float("inf")))
+    return max(0.001, min(found, default=float("inf")) - now)
 
 
 def _marks(values: Sequence[str]) -> str:

@@ -22,7 +22,8 @@ CLOCK = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
     "postgres": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
 }
-"""The database's clock within a statement, as `Connection.now` gives it: saves a round trip."""
+"""The database's clock within a statement, as `Connection.now` gives it: saves a round trip. Not for conditions: no
+index helps to compare with a clock that moves on during the statement."""
 FOR_UPDATE = {"sqlite": "", "postgres": " FOR UPDATE"}
 """SQLite has one writer at a time: every row is locked."""
 COLUMNS = (
@@ -50,7 +51,8 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """Times are epoch seconds by the database's clock. `owner` is the id of the node that runs it."""
+    """Times are epoch seconds by the database's clock. `owner` is the id of the node that runs it. `wake_at` of a job
+    that waits is when it stops waiting; of one that is ready, since when it is, so that the oldest is run first."""
 
     id: str
     session_id: str | None
@@ -80,9 +82,10 @@ def insert(c: Connection, job: NewJob) -> bool:
     """
     if (job.state == "running") != (job.owner is not None):
         raise ValueError(f"job {job.id}: a job begins with an owner when it begins running, and only then")
+    wake_at = CLOCK[c.dialect] if job.state == "ready" else "?"
     inserted = c.execute(
         "INSERT INTO jobs (id, session_id, kind, input, state, owner, epoch, wake_at, wake_key, created)"
-        f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {CLOCK[c.dialect]}) ON CONFLICT DO NOTHING",
+        f" VALUES (?, ?, ?, ?, ?, ?, ?, {wake_at}, ?, {CLOCK[c.dialect]}) ON CONFLICT DO NOTHING",
         job.id,
         job.session_id,
         job.kind,
@@ -90,7 +93,7 @@ def insert(c: Connection, job: NewJob) -> bool:
         job.state,
         job.owner,
         1 if job.state == "running" else 0,
-        job.wake_at,
+        *([] if job.state == "ready" else [job.wake_at]),
         job.wake_key,
     )
     return inserted.rowcount == 1
@@ -108,7 +111,7 @@ def lock(c: Connection, job_id: str) -> JobRow | None:
 def wake(c: Connection, job_id: str, key: str) -> bool:
     """Make a job that waits for `key` ready. The caller holds its lock. Afterwards: `engine.hint(f"job:{job_id}")`."""
     woken = c.execute(
-        "UPDATE jobs SET state = 'ready', wake_key = NULL, wake_at = NULL"
+        f"UPDATE jobs SET state = 'ready', wake_key = NULL, wake_at = {CLOCK[c.dialect]}"
         " WHERE id = ? AND state = 'waiting' AND wake_key = ?",
         job_id,
         key,
@@ -186,7 +189,8 @@ def give_back(c: Connection, owner: str, job_ids: Sequence[str]) -> None:
     """A node that stops hands its running jobs to the others, without counting a takeover."""
     for job_id in sorted(job_ids):
         c.execute(
-            "UPDATE jobs SET state = 'ready', owner = NULL WHERE id = ? AND owner = ? AND state = 'running'",
+            f"UPDATE jobs SET state = 'ready', owner = NULL, wake_at = {CLOCK[c.dialect]}"
+            " WHERE id = ? AND owner = ? AND state = 'running'",
             job_id,
             owner,
         )
