@@ -15,8 +15,11 @@ from toolyard.app.building import build_provider
 from toolyard.app.builtins import builtin_provider
 from toolyard.app.housekeeping import Housekeeping
 from toolyard.app.imports import Imports
+from toolyard.app.in_step import InStep
 from toolyard.app.notices import Notices
 from toolyard.app.policies import Policies
+from toolyard.app.servers import DEFAULT_SERVER, all_servers
+from toolyard.app.servers import save as save_server
 from toolyard.app.settings import Settings
 from toolyard.calls.approvals import Approvals
 from toolyard.calls.client_calls import ClientCalls
@@ -39,11 +42,8 @@ from toolyard.manifest import (
     Manifest,
     OpenApiConfig,
     ProviderConfig,
-    ServerConfig,
     dump_provider,
-    dump_server,
     parse_provider,
-    parse_server,
 )
 from toolyard.notify import Notifier, channels_of
 from toolyard.providers.supervisor import ProviderStatus, Supervisor
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from toolyard.providers.openapi import ImportedApi
 
 _log = structlog.get_logger("toolyard.app")
-
-DEFAULT_SERVER = Server("default", title="Everything", description="Every tool of this yard.")
 
 
 class App:
@@ -86,7 +84,8 @@ class App:
         )
         self.servers: dict[str, Server] = {DEFAULT_SERVER.id: DEFAULT_SERVER}
         self.engine = Engine(self.store, bus=self.bus, url=self.settings.url)
-        self.policies = Policies(self.store, self.catalog, self.servers)
+        self._in_step = InStep(self.engine, self.clock, self._read_settings_again)
+        self.policies = Policies(self.store, self.catalog, self.servers, changed=self._in_step.tell)
         self.sessions = Sessions(self.store, self.engine, self.clock)
         self.calls = Calls(
             store=self.store,
@@ -154,6 +153,8 @@ class App:
         # Jobs only now: an approved call that waits must find its tool.
         await self.engine.start()
         self._notices.start()
+        if self.store.dialect != "sqlite":  # there, no other node can have changed anything
+            self._in_step.start()
         await self._news.start()
         await self.calls.begin()
         self._housekeeping.start()
@@ -164,6 +165,7 @@ class App:
         await self._housekeeping.stop()
         await self.calls.close()
         await self.engine.stop()
+        await self._in_step.stop()
         await self._news.stop()
         await self._notices.close()
         await self.supervisor.close()
@@ -171,10 +173,19 @@ class App:
         await self.store.close()
 
     async def _load_servers(self) -> None:
-        for server_id, config in await self.store.read(rows.servers):
-            self.servers[server_id] = _server(parse_server({**config, "id": server_id}))
-        for config in self.manifest.servers:
-            self.servers[config.id] = _server(config)
+        known = all_servers(await self.store.read(rows.servers), self.manifest.servers)
+        for server_id in [server_id for server_id in self.servers if server_id not in known]:
+            del self.servers[server_id]
+        self.servers.update(known)
+
+    async def _read_settings_again(self) -> None:
+        """What another node may have changed."""
+        await self.policies.load()
+        before = dict(self.servers)
+        await self._load_servers()
+        if self.servers != before:
+            for callback in self._server_watchers:
+                callback()
 
     async def _add_providers(self) -> None:
         for config in self.manifest.all_providers:
@@ -353,18 +364,7 @@ class App:
     # -- servers and tools
 
     async def save_server(self, server: Server) -> None:
-        config = ServerConfig(
-            id=server.id,
-            tools=server.tools,
-            names=server.names,
-            agent_mode=server.agent_mode,
-            retrieve_skill=server.retrieve_skill,
-            skills=server.skills,
-            title=server.title,
-            description=server.description,
-            auto_approve=server.auto_approve,
-        )
-        await self.store.tx(partial(_save_server, server.id, dump_server(config)))
+        await self.store.tx(partial(save_server, server=server))
         self.servers[server.id] = server
         self._servers_changed()
 
@@ -381,7 +381,7 @@ class App:
             where = "in the manifest" if declared else "always"
             raise Conflict(f"The server {server_id!r} is there {where}.")
         await self.store.tx(lambda c: rows.delete_server(c, server_id))
-        del self.servers[server_id]
+        self.servers.pop(server_id, None)
         self._servers_changed()
 
     def on_server_change(self, callback: Callable[[], None]) -> None:
@@ -389,6 +389,7 @@ class App:
         self._server_watchers.append(callback)
 
     def _servers_changed(self) -> None:
+        self._in_step.tell()
         for callback in self._server_watchers:
             callback()
 
@@ -467,21 +468,3 @@ def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
         public_url=settings.public_url or manifest.settings.public_url or "",
         retention_days=settings.retention_days or manifest.settings.retention_days,
     )
-
-
-def _server(config: ServerConfig) -> Server:
-    return Server(
-        id=config.id,
-        tools=config.tools,
-        names=config.names,
-        agent_mode=config.agent_mode,
-        retrieve_skill=config.retrieve_skill,
-        skills=config.skills,
-        title=config.title,
-        description=config.description,
-        auto_approve=config.auto_approve,
-    )
-
-
-def _save_server(server_id: str, config: rows.JsonObject, c: rows.Connection) -> None:
-    rows.save_server(c, server_id, config)

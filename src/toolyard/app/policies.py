@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from toolyard.calls.approve import PolicyBook, ProviderPolicy
@@ -16,9 +17,13 @@ APPROVAL_SETTINGS = (None, "ask", "never")
 
 
 class Policies:
-    def __init__(self, store: Store, catalog: Catalog, servers: dict[str, Server]) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, servers: dict[str, Server], *, changed: Callable[[], None]
+    ) -> None:
+        """`changed` is called after each change, for the other nodes."""
         self._store = store
         self._catalog = catalog
+        self._changed = changed
         self._providers: dict[str, ProviderPolicy] = {}
         self.clusters: dict[str, AutoApprove] = {}
         self.book = PolicyBook(providers=self._providers.get, clusters=self.clusters, servers=servers)
@@ -33,7 +38,9 @@ class Policies:
                 approval_timeout=row.approval_timeout,
             )
             self._catalog.apply_settings(row.tool, settings)
-        self.clusters.update(await self._store.read(rows.cluster_policies))
+        clusters = await self._store.read(rows.cluster_policies)
+        self.clusters.clear()
+        self.clusters.update(clusters)
 
     def remember(self, config: ProviderConfig) -> None:
         self._providers[config.id] = ProviderPolicy(config.auto_approve, config.approval_timeout)
@@ -65,6 +72,7 @@ class Policies:
         )
         await self._store.tx(partial(rows.save_tool_settings, row=row))
         self._catalog.apply_settings(tool_id, settings)
+        self._changed()
 
     async def set_cluster(self, name: str, auto_approve: AutoApprove | None) -> None:
         """Whether calls of a cluster's tools are asked for; None leaves it to each provider.
@@ -79,3 +87,4 @@ class Policies:
             self.clusters.pop(name, None)
         else:
             self.clusters[name] = auto_approve
+        self._changed()
