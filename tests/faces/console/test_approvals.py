@@ -301,6 +301,25 @@ async def test_a_tools_page_says_whether_it_asks_and_why(
         assert (await client.post("/tool-settings/kennel:walk", data=fields | bad)).status_code == 422
 
 
+@requirement("approval.gate")
+async def test_a_cluster_can_ask_for_all_its_tools(app: App, client: httpx2.AsyncClient, csrf: str) -> None:
+    await app.supervisor.add_and_start(Kennel())
+
+    async def choose(word: str) -> tuple[int, str, str]:
+        response = await client.post("/cluster-policy/Kennel", data={"csrf": csrf, "auto_approve": word})
+        page = Page.of(await client.get("/cluster-policy/Kennel"))
+        checked = next(e.attributes["value"] for e in page.all("input", type="radio") if "checked" in e.attributes)
+        hint = Page.of(await client.get("/tools/kennel:walk")).by_id("approval-hint").text
+        return response.status_code, checked, " ".join(hint.split())
+
+    asks = "Now each call waits for a decision: the cluster 'Kennel' asks for each call"
+    assert await choose("false") == (303, "false", f"{asks}.")
+    assert await choose("read_only") == (303, "read_only", f"{asks} that may change something.")
+    assert await choose("true") == (303, "true", "Now nobody is asked: the cluster 'Kennel' approves every call.")
+    assert await choose("") == (303, "", "Now nobody is asked: no policy asks for a decision.")
+    assert (await choose("perhaps"))[:2] == (422, "")
+
+
 async def test_who_may_only_call_sees_no_requests(
     app: App, client: httpx2.AsyncClient, request_: ApprovalRecord
 ) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 from starlette.responses import Response
 
 from toolyard.catalog import UNGROUPED, Cluster, Entry
+from toolyard.core.approval import AutoApprove
 from toolyard.core.clock import SystemClock
-from toolyard.core.errors import NotFound
+from toolyard.core.errors import BadInput, NotFound
 from toolyard.core.json import JsonObject
 from toolyard.core.principal import Scope
 from toolyard.core.record import CallFilter
@@ -17,6 +18,7 @@ from toolyard.faces.console.forms.sources import Maybe
 from toolyard.faces.console.pages import tryit
 from toolyard.faces.console.policy import policy_of
 from toolyard.faces.console.properties import property_rows
+from toolyard.faces.console.rendering import link
 from toolyard.faces.console.visit import Visit
 
 _ROWS = 100
@@ -86,6 +88,31 @@ async def ask_to_delete(visit: Visit) -> Response:
 async def delete(visit: Visit) -> Response:
     await visit.app.delete_cluster(_cluster(visit).name)
     return visit.go("/tools?notice=cluster-deleted")
+
+
+POLICIES = {
+    "": ("As each provider and server says", "Nothing is decided here."),
+    "false": ("Somebody decides about each call", "Also about those that only read."),
+    "read_only": ("Somebody decides about calls that may change something", "Those that only read run at once."),
+    "true": ("Nobody is asked", "Each call runs at once, whatever its provider or server says."),
+}
+_AS_VALUE: dict[str, AutoApprove | None] = {"": None, "false": False, "read_only": "read_only", "true": True}
+
+
+async def ask_for_policy(visit: Visit) -> Response:
+    cluster = _cluster(visit)
+    held = visit.app.policies.clusters.get(cluster.name)
+    chosen = next(word for word, value in _AS_VALUE.items() if value == held)
+    return visit.page("cluster_policy.html", cluster=cluster, choices=POLICIES, chosen=chosen)
+
+
+async def set_policy(visit: Visit) -> Response:
+    word = visit.posted.get("auto_approve")
+    if word not in _AS_VALUE:
+        raise BadInput(f"{word[:40]!r} is no approval policy.", where="auto_approve")
+    cluster = _cluster(visit)
+    await visit.app.policies.set_cluster(cluster.name, _AS_VALUE[word])
+    return visit.go(link("/tools", cluster=cluster.name, notice="saved"))
 
 
 def _cluster(visit: Visit) -> Cluster:
