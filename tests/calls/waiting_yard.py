@@ -106,9 +106,13 @@ class Node:
         """As if that much time had passed for everything that has a deadline on the database's clock."""
 
         def turn(c: Any) -> None:
-            c.execute("UPDATE approvals SET deadline = deadline - ?, created = created - ?", seconds, seconds)
+            c.execute(
+                "UPDATE approvals SET deadline = deadline - ?, created = created - ? WHERE decision IS NULL",
+                seconds,
+                seconds,
+            )
             c.execute("UPDATE jobs SET wake_at = wake_at - ? WHERE wake_at IS NOT NULL", seconds)
-            c.execute("UPDATE calls SET deadline = deadline - ? WHERE deadline IS NOT NULL", seconds)
+            c.execute("UPDATE calls SET deadline = deadline - ? WHERE state IN ('PENDING', 'PROCESSING')", seconds)
             c.execute("UPDATE call_leases SET lease_until = lease_until - ?", seconds)
 
         await self.store.tx(turn)
