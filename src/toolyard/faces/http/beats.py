@@ -47,29 +47,30 @@ async def answer_beat(app: App, scope: Scope, receive: Receive, send: Send) -> R
     path: str = scope["path"]
     if path == _BATCH:
         pairs = _pairs(sent)
-        gone = None if pairs is None else app.client_calls.beat_many(caller, pairs)
-        answer = None if gone is None else b'{"gone":%b}' % orjson.dumps(gone)
+        if pairs is None:
+            return replayed(body, receive)
+        start, end = _answer(b'{"gone":%b}' % orjson.dumps(app.client_calls.beat_many(caller, pairs)))
     else:
         session_id, _, request_id = path[len(_ROOT) : -len(_END)].partition("/")
-        known = _is_plain(sent) and app.client_calls.beat_known(caller, session_id, request_id)
-        answer = b'{"state":"PROCESSING"}' if known else None
-    if answer is None:
-        return replayed(body, receive)
-    await send(_start(len(answer)))
-    await send({"type": "http.response.body", "body": answer})
+        if not (_is_plain(sent) and app.client_calls.beat_known(caller, session_id, request_id)):
+            return replayed(body, receive)
+        start, end = _BEATING
+    await send(start)
+    await send(end)
     return None
 
 
-def _start(length: int) -> Message:
-    return {
-        "type": "http.response.start",
-        "status": 200,
-        "headers": [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % length),
-            (b"cache-control", b"no-store"),
-        ],
-    }
+def _answer(body: bytes) -> tuple[Message, Message]:
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-store"),
+    ]
+    start = {"type": "http.response.start", "status": 200, "headers": headers}
+    return start, {"type": "http.response.body", "body": body}
+
+
+_BEATING = _answer(b'{"state":"PROCESSING"}')
 
 
 def _is_plain(beat: object) -> bool:
