@@ -41,7 +41,8 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         raise unknown_tool(name)
     if ctx.era is Era.MODERN and ctx.headers:
         _check_param_headers(ctx, entry, arguments)
-    patience = Patience(_progress_sink(ctx))
+    report = _progress_sink(ctx)
+    patience = None if report is None else Patience(report)
     request = CallRequest(
         tool=entry.id,
         arguments=arguments,
@@ -49,10 +50,10 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         origin=Origin.MCP,
         server=ctx.server.id,
         idempotency_key=_idempotency_key(ctx),
-        progress=patience.progress,
+        progress=patience and patience.progress,
         trace=_trace(ctx),
         hold=hold_of(ctx.meta, ctx.face.app.settings.hold_seconds),
-        on_wait=patience.waits,
+        on_wait=patience and patience.waits,
     )
     calls = ctx.face.app.calls
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
@@ -61,7 +62,8 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
-        patience.stop()
+        if patience is not None:
+            patience.stop()
         ctx.running.cancel = None
     if outcome.waiting is not None:
         return dumps(pending_result(outcome, outcome.waiting, entry, ctx))

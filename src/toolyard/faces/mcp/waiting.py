@@ -40,7 +40,9 @@ def hold_of(meta: Mapping[str, Any], usual: float) -> float | None:
     Raises:
         RpcError: neither a number of seconds nor "none".
     """
-    seconds = meta.get(META_HOLD, usual)
+    if META_HOLD not in meta:
+        return usual
+    seconds = meta[META_HOLD]
     if seconds == _FOREVER or seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
@@ -49,14 +51,12 @@ def hold_of(meta: Mapping[str, Any], usual: float) -> float | None:
 
 
 class Patience:
-    """What a held request tells its client while its call waits."""
+    """What a held request that asked for progress is told while its call waits, and then by the tool."""
 
-    __slots__ = ("_last", "_message", "_report", "_timer", "progress")
+    __slots__ = ("_last", "_message", "_report", "_timer")
 
-    def __init__(self, report: ProgressSink | None) -> None:
+    def __init__(self, report: ProgressSink) -> None:
         self._report = report
-        self.progress: ProgressSink | None = None if report is None else self._reported
-        """Takes the tool's own reports."""
         self._last = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._message = ""
@@ -67,7 +67,7 @@ class Patience:
         self.stop()
         self._tell()
 
-    def _reported(self, progress: Progress) -> None:
+    def progress(self, progress: Progress) -> None:
         """The tool's own report: it runs, so nobody is waited for any more."""
         self.stop()
         self._pass_on(progress)
@@ -79,12 +79,9 @@ class Patience:
 
     def _tell(self) -> None:
         self._pass_on(Progress(self._last + _STEP, message=self._message))
-        if self._report is not None:
-            self._timer = asyncio.get_running_loop().call_later(REPORT_EVERY, self._tell)
+        self._timer = asyncio.get_running_loop().call_later(REPORT_EVERY, self._tell)
 
     def _pass_on(self, progress: Progress) -> None:
-        if self._report is None:
-            return
         grown = progress if progress.progress > self._last else Progress(self._last + _STEP, None, progress.message)
         self._last = grown.progress
         self._report(grown)
