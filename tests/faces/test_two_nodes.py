@@ -118,6 +118,21 @@ async def test_a_client_may_send_each_beat_and_its_response_to_another_node(node
                 pass
 
 
+async def test_naming_somebody_elses_call_does_not_end_it_for_its_client(nodes: tuple[Node, Node]) -> None:
+    a, b = nodes
+    key = await key_of(a, "app", Scope.CALL)
+    stranger = b.client(await key_of(a, "stranger", Scope.CALL))
+    session = (await a.client(key).post("/v1/sessions", json=customizations(LOCATIONS))).json()["sessionId"]
+    started = await a.client(key).post(f"/v1/sessions/{session}/tools/getLocations/call?wait=0", json={})
+    pairs = {"requests": [[session, started.json()["id"]]]}
+    await beat(a.client(key), session, started.json()["id"])
+    await stranger.post("/v1/tools/heartbeats", json=pairs)
+    await b.app.client_calls.flush()
+    assert (await stranger.post("/v1/tools/heartbeats", json=pairs)).json() == {"gone": pairs["requests"]}
+    for node in nodes:
+        assert (await node.client(key).post("/v1/tools/heartbeats", json=pairs)).json() == {"gone": []}
+
+
 @requirement("session.events")
 async def test_a_follower_hops_between_nodes_and_reads_the_log_without_gaps(nodes: tuple[Node, Node]) -> None:
     key = await key_of(nodes[0], "app", Scope.CALL)

@@ -110,12 +110,12 @@ class ClientCalls:
 
     async def _pick_up(self, record: CallRecord) -> None:
         if record.state.is_final:
-            self._beats.forget(record.id)
+            self._beats.forget(record.id, record.principal)
             raise _ended(record)
         started = self._bench.clock.now()
         now_open = await self._store.tx(partial(_picked_up, record, started=started, seconds=self._beats.lease))
         if not now_open:
-            self._beats.forget(record.id)
+            self._beats.forget(record.id, record.principal)
             raise _ended(await self._store.read(partial(rows.get, call_id=record.id)) or record)
         self._beats.add(record)
         if record.state is CallState.PENDING:
@@ -131,7 +131,7 @@ class ClientCalls:
             for request_id, (session_id, owner) in newcomers.items():
                 record = known.get(request_id)
                 if record is None or not _is_of(record, session_id, owner):
-                    self._beats.forget(request_id)
+                    self._beats.forget(request_id, owner)
                     continue
                 try:
                     await self._pick_up(record)
@@ -230,7 +230,7 @@ class ClientCalls:
             return None
 
         earlier = await self._store.tx(settle)
-        self._beats.forget(record.id)
+        self._beats.forget(record.id, record.principal)
         if earlier is not None:
             _must_be_the_same(earlier, digest)
             return
@@ -269,7 +269,7 @@ class ClientCalls:
 
         record = await self._store.tx(end)
         if record is not None:
-            self._beats.forget(call_id)
+            self._beats.forget(call_id, record.principal)
             self._hint(record)
             self._bench.observers.tell_of(record, CallState.ERROR, failure_of(record))
 

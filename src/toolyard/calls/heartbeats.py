@@ -46,7 +46,8 @@ class Heartbeats:
         """Seconds for which one beat keeps a call alive."""
         self._clock: Clock = clock or SuspendAwareClock()
         self._live: dict[str, _Live] = {}
-        self._gone: dict[str, None] = {}
+        self._gone: dict[tuple[str, str], None] = {}
+        """(owner, request): what one principal names is never gone for another."""
         self._unknown: dict[str, tuple[str, str]] = {}
         """Calls that this node was not introduced to: request -> (session, owner); looked up at the next flush."""
 
@@ -73,7 +74,7 @@ class Heartbeats:
             session_id, request_id = pair
             live = live_of(request_id)
             if live is None:
-                if request_id in self._gone:
+                if (owner, request_id) in self._gone:
                     gone.append([session_id, request_id])
                 else:
                     self._unknown[request_id] = (session_id, owner)
@@ -84,10 +85,12 @@ class Heartbeats:
                 gone.append([session_id, request_id])
         return gone
 
-    def forget(self, request_id: str) -> None:
-        """The call has ended."""
-        self._live.pop(request_id, None)
-        self._gone[request_id] = None
+    def forget(self, request_id: str, owner: str) -> None:
+        """The call has ended, or is none of the owner's."""
+        live = self._live.get(request_id)
+        if live is not None and live.owner == owner:
+            del self._live[request_id]
+        self._gone[owner, request_id] = None
         if len(self._gone) > _MOST_GONE:
             self._gone.pop(next(iter(self._gone)))
 
@@ -115,7 +118,7 @@ class Heartbeats:
                 live.dirty = True
             raise
         for request_id in ended:
-            self.forget(request_id)
+            self.forget(request_id, dirty[request_id].owner)
 
     def __len__(self) -> int:
         return len(self._live)
