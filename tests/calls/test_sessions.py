@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.calls.waiting_yard import CALLER, OTHER, customizations, node
+from tests.calls.yard import blocking, request
 from tests.requirements import requirement
 from toolyard.core.call import CallState
 from toolyard.core.errors import BadInput, Conflict, ErrorCode, NotFound
@@ -153,3 +154,13 @@ async def test_deleting_a_session_ends_its_calls_and_its_followers(database: str
             await n.clients.respond(session.id, by_client.call_id, CALLER, DONE)
         refused = await n.call("crm:read", {"text": "a"}, session=session.id)
         assert refused.state is CallState.ERROR
+
+
+async def test_stopping_tells_the_session_that_a_call_was_interrupted(database: str, tmp_path: Path) -> None:
+    behaviour, begun, _ = blocking()
+    async with node(database, tmp_path, behaviour) as first, asyncio.timeout(20):
+        session = await first.sessions.create(CALLER, customizations())
+        first.calls.start(request("crm:write", {"text": "a"}, principal=CALLER, session=session.id))
+        await begun.wait()
+    async with node(database, tmp_path) as second:
+        assert [event.data.get("code") for event in await second.events(session)] == [None, "interrupted"]

@@ -174,17 +174,7 @@ class Recorder:
 
     async def _end_with_others(self, opening: Opening, ending: Ending, *, begun: bool, then: NewCall | None) -> bool:
         record = await self.ended(opening, ending)
-
-        def end(c: Connection) -> bool:
-            if not (rows.settle(c, record) if begun else rows.insert(c, record)):
-                return not rows.ended_otherwise(c, record)
-            if then is not None:
-                parking.insert(c, then)
-            if not begun:
-                session_events.called(c, record, opening.arguments)
-            session_events.ended(c, record, ending.result)
-            return True
-
+        end = partial(_end_with_others, record, opening.arguments, ending, begun=begun, then=then)
         in_time = await self._store.tx(end)
         self._hint_session(record)
         if then is not None:
@@ -198,6 +188,10 @@ class Recorder:
     def end_soon(self, opening: Opening, ending: Ending, *, begun: bool) -> None:
         """For a call whose task is being cancelled and may not wait."""
         record = record_of(opening, ending, finished=self._clock.now(), owner=self._node)
+        if record.session_id is not None:
+            end = partial(_end_with_others, record, opening.arguments, ending, begun=begun, then=None)
+            self._store.submit(end)
+            return
         self._store.submit(Mergeable(_settle_all, _Settlement(record), rank=1) if begun else _insertion(record))
 
     async def keep_images(self, shaped: Shaped) -> None:
@@ -260,6 +254,20 @@ def record_of(
         session_id=request.session,
         owner=owner,
     )
+
+
+def _end_with_others(
+    record: CallRecord, arguments: bytes, ending: Ending, c: Connection, *, begun: bool, then: NewCall | None
+) -> bool:
+    """The end of a call with its session's events, and the call that follows it. False: it had ended otherwise."""
+    if not (rows.settle(c, record) if begun else rows.insert(c, record)):
+        return not rows.ended_otherwise(c, record)
+    if then is not None:
+        parking.insert(c, then)
+    if not begun:
+        session_events.called(c, record, arguments)
+    session_events.ended(c, record, ending.result)
+    return True
 
 
 def _insertion(record: CallRecord) -> Mergeable[CallRecord]:
