@@ -16,7 +16,7 @@ async def approved_call(clients: Clients) -> None:
     dice = clients.dice
     label = clients.label("asked")
     tool = f"asked:{dice.choice(('act', 'act', 'put'))}"
-    arguments = {"label": label, "value": "as asked", "seconds": round(dice.uniform(0, 0.2), 3)}
+    arguments = {"label": label, "value": "as asked", "seconds": dice.choice((0.0, 0.1, 1.0))}
     plan = dice.choice(("approve", "edit", "reject", "fight", "fight", "leave"))
     submit = clients.history.ask("submit", label, tool=tool, arguments=arguments)
     call_id = await submit_call(clients, submit, wait=0)

@@ -58,16 +58,16 @@ async def job_alone(clients: Clients) -> None:
 
 
 async def create(clients: Clients) -> str | None:
-    label = clients.label("session")
-    making = clients.history.ask("session", label)
     body = {"customizations": {"extensions": {"tools": {TOOL: _DEFINITION}}}}
+    making = clients.history.ask("session", clients.label("session"))
     try:
-        answer = await clients.client.ask(
-            "POST", "/v1/sessions", key=clients.access.caller, body=body, headers={"Idempotency-Key": label}
-        )
-        while answer.status == 409:  # the first try is still under way, on a node that may be dead
-            making.unknown(body=answer.body)
-            return None
+        while True:
+            answer = await clients.client.ask(
+                "POST", "/v1/sessions", key=clients.access.caller, body=body,
+                headers={"Idempotency-Key": clients.label("key")},
+            )  # fmt: skip
+            if answer.status != 409:  # else the first try is still under way, on a node that may be dead: make another
+                break
     except OutOfPatienceError as error:
         making.unknown(error=str(error))
         return None
@@ -205,7 +205,8 @@ async def _work(clients: Clients, session: str, call: str, story: Operation) -> 
     if ends is not None:
         await ends(clients, session, call)
         longest = max(longest, time.monotonic() - last)
-    story.ok(longest_silence=round(longest, 3), kept_beating=ends is not None and longest < SILENCE)
+    kept_beating = not first and ends is not None and longest < SILENCE
+    story.ok(longest_silence=round(longest, 3), kept_beating=kept_beating)
 
 
 async def beat(clients: Clients, session: str, call: str) -> bool:

@@ -108,7 +108,7 @@ class Sweep:
         self._new_database = new_database
         self._count = 0
 
-    async def every_boundary(self, story: Story, *, at_once: int = 4) -> list[Told]:
+    async def every_boundary(self, story: Story, *, at_once: int = 6) -> list[Told]:
         """The counting run first."""
         counted = await self.tell(story, Boundary())
         boundaries = [Boundary(n, after) for n in range(1, counted.commits + 1) for after in (False, True)]
