@@ -379,14 +379,16 @@ async def test_the_job_that_could_run_first_runs_first(store: Store) -> None:
         jobs.wake(c, "parked", "key")
 
     await store.tx(prepare)
+    await store.tx(lambda c: jobs.insert(c, jobs.NewJob("late", "work")))
     order: list[str] = []
     known: frozenset[tuple[str, int]] = frozenset()
-    for _ in range(5):
+    for _ in range(6):
         wanted = claims.Wanted("node_1", ("work",), 1, known)
         look = await store.tx(lambda c, wanted=wanted: claims.look(c, wanted))  # type: ignore[misc]
+        assert len(look.claimed) == 1
         order += [claimed.job.id for claimed in look.claimed]
         known = look.mine
-    assert order == ["due", "first", "second", "third", "parked"]
+    assert order == ["due", "first", "second", "third", "parked", "late"]
 
 
 async def test_a_look_says_how_long_to_sleep(store: Store) -> None:
