@@ -1,6 +1,9 @@
 """Jobs: rows that are run until they end. Functions for use inside others' transactions.
 
 Whoever may wake a job calls `lock` on it before it looks or writes (`toolyard.durable` says why).
+
+A statement about one job tests its state with `IS TRUE`, so that PostgreSQL finds the row by its id: a plan that was
+made while few jobs waited might look through all that wait, by the index on states.
 """
 
 from __future__ import annotations
@@ -112,7 +115,7 @@ def wake(c: Connection, job_id: str, key: str) -> bool:
     """Make a job that waits for `key` ready. The caller holds its lock. Afterwards: `engine.hint(f"job:{job_id}")`."""
     woken = c.execute(
         f"UPDATE jobs SET state = 'ready', wake_key = NULL, wake_at = {CLOCK[c.dialect]}"
-        " WHERE id = ? AND state = 'waiting' AND wake_key = ?",
+        " WHERE id = ? AND (state = 'waiting') IS TRUE AND wake_key = ?",
         job_id,
         key,
     )
@@ -123,7 +126,7 @@ def cancel(c: Connection, job_id: str) -> bool:
     """End an open job from any node; its run can write nothing more. Afterwards: `engine.hint(f"job:{job_id}")`."""
     cancelled = c.execute(
         "UPDATE jobs SET state = 'cancelled', epoch = epoch + 1, owner = NULL, wake_key = NULL, wake_at = NULL,"
-        f" finished = {CLOCK[c.dialect]} WHERE id = ? AND state IN ('ready', 'running', 'waiting')",
+        f" finished = {CLOCK[c.dialect]} WHERE id = ? AND (state IN ('ready', 'running', 'waiting')) IS TRUE",
         job_id,
     )
     return cancelled.rowcount == 1
@@ -136,7 +139,7 @@ def fence(c: Connection, job_id: str, epoch: int) -> None:
         Fenced: another run owns it, or nobody.
     """
     mine = c.execute(
-        f"SELECT 1 FROM jobs WHERE id = ? AND epoch = ? AND state = 'running'{FOR_UPDATE[c.dialect]}",
+        f"SELECT 1 FROM jobs WHERE id = ? AND epoch = ? AND (state = 'running') IS TRUE{FOR_UPDATE[c.dialect]}",
         job_id,
         epoch,
     )
@@ -153,7 +156,7 @@ def finish(  # noqa: PLR0917 - a row's columns, in their order
     """
     ended = c.execute(
         f"UPDATE jobs SET state = ?, result = ?, error = ?, owner = NULL, finished = {CLOCK[c.dialect]}"
-        " WHERE id = ? AND epoch = ? AND state = 'running'",
+        " WHERE id = ? AND epoch = ? AND (state = 'running') IS TRUE",
         state,
         None if result is None else dumps(result).decode(),
         error,
@@ -175,7 +178,7 @@ def park(c: Connection, job_id: str, epoch: int, key: str | None, wake_at: float
         raise ValueError(f"job {job_id} would wait for ever: give a key, a time, or both")
     parked = c.execute(
         "UPDATE jobs SET state = 'waiting', owner = NULL, wake_key = ?, wake_at = ?"
-        " WHERE id = ? AND epoch = ? AND state = 'running'",
+        " WHERE id = ? AND epoch = ? AND (state = 'running') IS TRUE",
         key,
         wake_at,
         job_id,
