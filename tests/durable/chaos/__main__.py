@@ -31,9 +31,9 @@ async def main() -> int:
     until = time.monotonic() + options.minutes * 60
     with running_postgres() if "postgres" in engines else nullcontext() as server:
         for seed in _seeds(options.seeds, options.first):
+            if time.monotonic() > until:
+                break
             for engine in engines:
-                if time.monotonic() > until:
-                    break
                 plan = Plan(
                     seed=seed,
                     seconds=options.seconds,
