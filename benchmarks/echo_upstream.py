@@ -1,4 +1,4 @@
-"""The upstream of the gateway benchmark: raw ASGI, both protocol eras, nothing checked. It must never be the bottleneck.
+"""The upstream of the gateway benchmark: raw ASGI, both protocol eras, nothing checked; never the bottleneck.
 
 `TOOLS` in the environment says how many tools it lists; every one of them echoes its `text`.
 """

@@ -65,26 +65,31 @@ def main() -> int:
     options = parser.parse_args()
     rows: list[Row] = []
     for count in (int(part) for part in options.tools.split(",")):
-        with tempfile.TemporaryDirectory() as folder, upstream(count) as up:
-            with gateway(Path(folder), up, options.database) as (process, url, key):
-                for era in options.eras.split(","):
-                    for callers in (int(part) for part in options.callers.split(",")):
-                        row = measure(process.pid, url, up, key, era, count, callers, options.seconds)
-                        rows.append(row)
-                        print(line(row), flush=True)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            upstream(count) as up,
+            gateway(Path(folder), up, options.database) as (process, url, key),
+        ):
+            for era in options.eras.split(","):
+                for callers in (int(part) for part in options.callers.split(",")):
+                    row = measure(
+                        process.pid, url, up, key, era=era, tools=count, callers=callers, seconds=options.seconds
+                    )
+                    rows.append(row)
+                    print(line(row), flush=True)
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=2) + "\n")
     return 0
 
 
-def measure(pid: int, url: str, up: str, key: str, era: str, tools: int, callers: int, seconds: float) -> Row:
+def measure(pid: int, url: str, up: str, key: str, *, era: str, tools: int, callers: int, seconds: float) -> Row:
     authorization = {"authorization": f"Bearer {key}"}
-    direct = load(up, {}, era, "echo", callers, seconds / 2)
+    direct = load(up, {}, era, "echo", callers=callers, seconds=seconds / 2)
     headers = {**authorization, **(session(url, authorization) if era == "legacy" else {})}
-    load(url, headers, era, TOOL, callers, 1)
+    load(url, headers, era, TOOL, callers=callers, seconds=1)
     before = cpu_seconds(pid)
-    through = load(url, headers, era, TOOL, callers, seconds)
+    through = load(url, headers, era, TOOL, callers=callers, seconds=seconds)
     cpu = cpu_seconds(pid) - before
     return Row(
         era=era,
@@ -102,7 +107,7 @@ def measure(pid: int, url: str, up: str, key: str, era: str, tools: int, callers
     )
 
 
-def load(url: str, headers: dict[str, str], era: str, tool: str, callers: int, seconds: float) -> Load:
+def load(url: str, headers: dict[str, str], era: str, tool: str, *, callers: int, seconds: float) -> Load:
     params: dict[str, Any] = {"name": tool, "arguments": {"text": "hello world"}}
     sent = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
     if era == "modern":

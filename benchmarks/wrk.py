@@ -80,7 +80,18 @@ def drive(
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
         file.flush()
-        command = [*pinned, wrk, "-t1", f"-c{callers}", f"-d{max(1, round(seconds))}s", "--timeout", "10s", "-s", file.name, url]
+        command = [
+            *pinned,
+            wrk,
+            "-t1",
+            f"-c{callers}",
+            f"-d{max(1, round(seconds))}s",
+            "--timeout",
+            "10s",
+            "-s",
+            file.name,
+            url,
+        ]
         output = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=True).stdout
     found = re.search(r"RESULT (.+)", output)
     if found is None:

@@ -202,7 +202,7 @@ class Lifecycle(RuleBasedStateMachine):
                 self.what_is_on_record_is_possible()
                 events = self.run(self.n.events(self.session))
                 assert [event.seq for event in events] == list(range(1, len(events) + 1))
-                told = [event.data["toolCallId"] for event in events if event.type == "tool_result"]
+                told = [str(event.data["toolCallId"]) for event in events if event.type == "tool_result"]
                 assert sorted(told) == sorted(c for c, m in self.model.items() if m.ended), "one end, one event"
                 ran = [invocation.call_id for invocation in self.provider.seen]
                 assert len(ran) == len(set(ran)), "a call with side effects ran twice"

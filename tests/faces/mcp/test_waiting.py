@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -53,7 +53,7 @@ async def pending(app: App) -> ApprovalRecord:
     return items[0]
 
 
-async def decide(app: App, decision: str = "approve", **more: Any) -> ApprovalRecord:
+async def decide(app: App, decision: Literal["approve", "reject"] = "approve", **more: Any) -> ApprovalRecord:
     return await app.approvals.decide((await pending(app)).id, decision=decision, principal=REVIEWER, **more)
 
 
