@@ -34,7 +34,7 @@ class NodeConfig:
     crash_at: int | None = None
     crash_after: bool = False
     count_to: str | None = None
-    """A file that gets the number of commits so far."""
+    """A file that gets one byte for each commit."""
 
     @property
     def effects(self) -> Path:

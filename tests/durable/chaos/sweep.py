@@ -139,7 +139,7 @@ class Sweep:
         finally:
             await client.close()
             await nodes.kill_all()
-        commits = int(counter.read_text()) if counter.exists() else 0
+        commits = counter.stat().st_size if counter.exists() else 0
         evidence = await gather(database, folder, nodes.blows)
         violations = check(evidence, history) + _unfinished(evidence, history)
         if violations:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.durable.chaos.cluster import nursery
+from tests.durable.chaos.cluster import Nursery
 from tests.durable.chaos.sweep import STORIES, Sweep
 from tests.durable.chaos.yard import Access, make_ready
 from tests.requirements import requirement
@@ -43,10 +43,9 @@ def new_database(request: pytest.FixtureRequest) -> NewDatabase:
 @requirement("approval.survives")
 @pytest.mark.parametrize("name", STORIES)
 async def test_a_crash_at_any_commit_loses_and_repeats_nothing(
-    name: str, new_database: NewDatabase, tmp_path: Path
+    name: str, new_database: NewDatabase, nodes: Nursery, tmp_path: Path
 ) -> None:
-    async with nursery() as nodes:
-        told = await Sweep(nodes, tmp_path, new_database).every_boundary(STORIES[name])
+    told = await Sweep(nodes, tmp_path, new_database).every_boundary(STORIES[name])
     assert {str(one.boundary): one.violations for one in told if one.violations} == {}
     assert told[0].commits >= 2
     crashed = [one for one in told if one.crashed]

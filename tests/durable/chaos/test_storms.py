@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.durable.chaos.cluster import Nursery, nursery
+from tests.durable.chaos.cluster import Nursery
 from tests.durable.chaos.mutants import MUTANTS
 from tests.durable.chaos.storm import Outcome, Plan, storm
 from tests.requirements import requirement
 from tests.store.postgres import PostgresServer
 
-SECONDS = 8.0
+SECONDS = 6.0
 KILLS = 5
 AT_ONCE = 4
 """Storms against mutants side by side: they mostly wait."""
@@ -21,12 +21,11 @@ AT_ONCE = 4
 
 @requirement("durable.crash")
 @requirement("approval.survives")
-async def test_one_node_on_sqlite_keeps_every_promise(tmp_path: Path) -> None:
+async def test_one_node_on_sqlite_keeps_every_promise(nodes: Nursery, tmp_path: Path) -> None:
     """One process owns the file: it is killed, paused and started again, and goes on with what it finds."""
-    async with nursery() as nodes:
-        outcome = await storm(
-            Plan(seed=3, seconds=SECONDS, kills=KILLS), str(tmp_path / "toolyard.db"), tmp_path, nursery=nodes
-        )
+    outcome = await storm(
+        Plan(seed=3, seconds=SECONDS, kills=KILLS), str(tmp_path / "toolyard.db"), tmp_path, nursery=nodes
+    )
     assert outcome.violations == [], f"see {tmp_path}"
     assert outcome.figures["blows"]["kill"] >= KILLS
 
@@ -34,12 +33,13 @@ async def test_one_node_on_sqlite_keeps_every_promise(tmp_path: Path) -> None:
 @requirement("durable.crash")
 @requirement("approval.survives")
 @pytest.mark.postgres
-async def test_three_nodes_on_postgresql_keep_every_promise(postgres_server: PostgresServer, tmp_path: Path) -> None:
+async def test_three_nodes_on_postgresql_keep_every_promise(
+    postgres_server: PostgresServer, nodes: Nursery, tmp_path: Path
+) -> None:
     """Besides the nodes, the database is crashed and its connections are cut."""
     plan = Plan(seed=5, seconds=SECONDS, kills=KILLS, nodes=3)
     database = postgres_server.new_database()
-    async with nursery() as nodes:
-        outcome = await storm(plan, database, tmp_path, nursery=nodes, postgres=postgres_server)
+    outcome = await storm(plan, database, tmp_path, nursery=nodes, postgres=postgres_server)
     assert outcome.violations == [], f"see {tmp_path}"
     assert outcome.figures["blows"]["kill"] >= KILLS
 
@@ -63,30 +63,28 @@ ON_SEVERAL_NODES: Expected = {
 }
 
 
-async def test_the_checker_catches_every_mutant_of_one_node(tmp_path: Path) -> None:
+async def test_the_checker_catches_every_mutant_of_one_node(nodes: Nursery, tmp_path: Path) -> None:
     lanes = asyncio.Semaphore(AT_ONCE)
 
-    async def one(nodes: Nursery, mutant: str) -> Outcome:
+    async def one(mutant: str) -> Outcome:
         async with lanes:
             folder = tmp_path / mutant
             folder.mkdir()
-            plan = Plan(seed=1, seconds=5.0, kills=6, mutant=mutant, stories=(CAUGHT_BY[mutant][0],), quiet=8.0)
+            plan = Plan(seed=1, seconds=4.0, kills=6, mutant=mutant, stories=(CAUGHT_BY[mutant][0],), quiet=8.0)
             return await storm(plan, str(folder / "toolyard.db"), folder, nursery=nodes)
 
-    async with nursery() as nodes:
-        outcomes = await asyncio.gather(*(one(nodes, mutant) for mutant in CAUGHT_BY))
+    outcomes = await asyncio.gather(*(one(mutant) for mutant in CAUGHT_BY))
     assert not_caught(outcomes, CAUGHT_BY) == {}
 
 
 @pytest.mark.postgres
 async def test_the_checker_catches_every_mutant_of_several_nodes(
-    postgres_server: PostgresServer, tmp_path: Path
+    postgres_server: PostgresServer, nodes: Nursery, tmp_path: Path
 ) -> None:
     (mutant, (story, _)), *rest = ON_SEVERAL_NODES.items()
     assert rest == []
     plan = Plan(seed=1, seconds=4.0, kills=4, nodes=3, mutant=mutant, stories=(story,), quiet=8.0)
-    async with nursery() as nodes:
-        outcome = await storm(plan, postgres_server.new_database(), tmp_path, nursery=nodes)
+    outcome = await storm(plan, postgres_server.new_database(), tmp_path, nursery=nodes)
     assert not_caught([outcome], ON_SEVERAL_NODES) == {}
 
 
