@@ -306,7 +306,7 @@ class Calls(Outcomes):
 
     async def interrupt_orphans(self) -> None:
         """Settle the direct calls of nodes that died."""
-        settled = await self._store.tx(partial(_interrupt, now=self._clock.now()))
+        settled = await self._store.tx(partial(_interrupt, now=self._clock.now(), spared=self._engine.node_id))
         if settled:
             _log.warning("calls of a node that died are settled as interrupted", calls=len(settled))
             self._engine.hint(*(topic for record in settled for topic in session_events.topics_of(record)))
@@ -375,8 +375,8 @@ def _in_session(request: CallRequest, entry: Entry) -> CallRequest:
     return replace(request, arguments={**request.arguments, "sessionId": request.session})
 
 
-def _interrupt(c: Connection, *, now: float) -> list[CallRecord]:
-    settled = open_calls.interrupt_orphans(c, now=now)
+def _interrupt(c: Connection, *, now: float, spared: str) -> list[CallRecord]:
+    settled = open_calls.interrupt_orphans(c, now=now, spared=spared)
     for record in settled:
         session_events.ended(c, record, None)
     return settled

@@ -187,19 +187,23 @@ def living_nodes(c: Connection) -> frozenset[str]:
     return frozenset(str(node_id) for (node_id,) in rows)
 
 
-def interrupt_orphans(c: Connection, *, now: float) -> list[CallRecord]:
+def interrupt_orphans(c: Connection, *, now: float, spared: str = "") -> list[CallRecord]:
     """Settle the direct calls of nodes that have no lease: the outcome of these calls is not known.
+
+    `spared` is the node that asks: it lives, even when it was away too long to renew its lease.
 
     Calls with a job of their own are not among them: whoever takes over the job decides about those.
     """
     rows = c.execute(
         "UPDATE calls SET state = 'ERROR', error_code = ?, error = ?, suggestion = ?, finished = ? "
-        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL AND NOT EXISTS "
+        "WHERE state IN ('PENDING', 'PROCESSING') AND execution = 'node' AND run_job IS NULL "
+        "AND COALESCE(owner, '') <> ? AND NOT EXISTS "
         "(SELECT 1 FROM nodes WHERE nodes.id = calls.owner AND nodes.lease >= ?) RETURNING id",
         INTERRUPTED.code.value,
         INTERRUPTED.message,
         INTERRUPTED.suggestion,
         now,
+        spared or "-",
         c.now(),
     ).fetchall()
     return sorted(states_of(c, [str(call_id) for (call_id,) in rows]), key=_by_session)
