@@ -12,7 +12,8 @@ class Settings:
     `database` is a path or a `postgresql://` URL; by default a file in `data_dir`. `blobs` is a folder or a URL that
     obstore understands; by default a folder in `data_dir`. `public_url` is how clients reach this yard. `manifest_dir`
     is where Python modules named in the manifest are looked for. `hold_seconds` is how long an MCP request is held
-    while its call waits for a person, when the client does not say.
+    while its call waits for a person, when the client does not say. `task_after_seconds` is how long a client that
+    knows MCP tasks waits for a result before it is given a task in its place.
     """
 
     data_dir: Path
@@ -25,6 +26,7 @@ class Settings:
     retention_days: int | None = None
     manifest_dir: Path | None = None
     hold_seconds: float = 60.0
+    task_after_seconds: float = 2.0
 
     @property
     def database_location(self) -> str:

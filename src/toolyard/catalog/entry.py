@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toolyard.catalog.inspection import appearance_of
-from toolyard.core.tool import Tool
+from toolyard.core.tool import TaskMode, Tool
 
 UNGROUPED = "Ungrouped"
 """The cluster of tools that name none."""
@@ -23,6 +23,8 @@ class ToolSettings:
     description: str | None = None
     approval_timeout: float | None = None
     """Seconds in which to decide about a call."""
+    task: TaskMode | None = None
+    """Whether MCP clients may be given a task in place of the result."""
 
 
 DEFAULT_SETTINGS = ToolSettings()
@@ -69,6 +71,11 @@ class Entry:
     @property
     def cluster(self) -> str:
         return self.tool.cluster or UNGROUPED
+
+    @property
+    def task(self) -> TaskMode:
+        """The operator's choice, or else the tool's own."""
+        return self.settings.task or self.tool.task or "auto"
 
     @property
     def callable(self) -> bool:

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from toolyard.core.json import JsonObject, JsonValue, sha256
 from toolyard.core.names import ToolClass, direct_name, tool_classification, tool_id
 from toolyard.core.schema import ANY_OBJECT, Schema
+
+TaskMode: TypeAlias = Literal["never", "auto", "always"]
+"""Whether a call may be answered with an MCP task, to be asked for later: `never`, when it takes long (`auto`), or at
+once (`always`; a client without tasks cannot call the tool)."""
+TASK_MODES: tuple[TaskMode, ...] = ("never", "auto", "always")
 
 
 class Kind(StrEnum):
@@ -85,6 +91,8 @@ class Tool:
     wire: JsonObject | None = None
     time_limit: float | None = None
     """Seconds; the provider's own limit for this tool. An operator's setting comes before it."""
+    task: TaskMode | None = None
+    """The provider's own choice; None is `auto`. An operator's setting comes before it."""
 
     @cached_property
     def id(self) -> str:

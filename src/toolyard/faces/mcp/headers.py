@@ -20,7 +20,14 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 Headers = Mapping[bytes, bytes]
 
 ANNOTATION = "x-mcp-header"
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 _ROUTING = frozenset({H_VERSION, H_METHOD, H_NAME})
 _SENTINEL = re.compile(rb"=\?base64\?(.*)\?=")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")

@@ -33,6 +33,8 @@ META_IDEMPOTENCY = "toolyard/idempotency-key"
 META_HOLD = "toolyard/hold-seconds"
 META_WAITING = "toolyard/waiting"
 
+EXTENSION_TASKS = "io.modelcontextprotocol/tasks"
+
 H_VERSION = b"mcp-protocol-version"
 H_METHOD = b"mcp-method"
 H_NAME = b"mcp-name"
@@ -45,6 +47,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 REQUEST_CANCELLED = -32800
 
@@ -53,6 +56,7 @@ MODERN_HTTP_STATUS: Mapping[int, int] = {
     INVALID_REQUEST: 400,
     INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400,
+    MISSING_CAPABILITY: 400,
     UNSUPPORTED_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from toolyard.core.errors import BadInput
 from toolyard.core.names import LONGEST_TOOL_NAME
-from toolyard.core.tool import Annotations
+from toolyard.core.tool import TASK_MODES, Annotations, TaskMode
 
 _MARK = "__toolyard_tool__"
 _UNSAID = Annotations()
@@ -29,6 +29,7 @@ class PythonTool:
     cluster: str | None = None
     tags: tuple[str, ...] = ()
     time_limit: float | None = None
+    task: TaskMode | None = None
 
     @staticmethod
     def of(function: object) -> PythonTool | None:
@@ -54,6 +55,7 @@ def tool(
     cluster: str | None = None,
     tags: tuple[str, ...] = (),
     time_limit: float | None = None,
+    task: TaskMode | None = None,
 ) -> Callable[[_F], _F]: ...
 
 
@@ -71,15 +73,18 @@ def tool(
     cluster: str | None = None,
     tags: tuple[str, ...] = (),
     time_limit: float | None = None,
+    task: TaskMode | None = None,
 ) -> _F | Callable[[_F], _F]:
     """Makes a typed function, sync or async, a tool. Works bare (`@tool`) and with arguments (`@tool(...)`).
 
     The name is the function's, the description and the arguments' texts come from its docstring, the schema from its
     type hints. `read_only`, `destructive`, `idempotent` and `open_world` say what a call may do; `time_limit` is in
-    seconds. A sync function runs in a thread of its own pool, an async one on the event loop.
+    seconds. `task` says whether MCP clients may be given a task in place of the result: `never`, when the call takes
+    long (`auto`, the default) or `always`. A sync function runs in a thread of its own pool, an async one on the event
+    loop.
 
     Raises:
-        BadInput: not a function, or a name or limit that cannot be.
+        BadInput: not a function, or a name, limit or task mode that cannot be.
     """
 
     def mark(marked: _F) -> _F:
@@ -90,6 +95,8 @@ def tool(
             raise BadInput(f"{own_name!r} cannot be a tool's name.", where="name", suggestion="Give it `name=`.")
         if time_limit is not None and time_limit <= 0:
             raise BadInput(f"{own_name}: time_limit must be more than 0 seconds.", where="time_limit")
+        if task is not None and task not in TASK_MODES:
+            raise BadInput(f"{own_name}: {task!r} is no task mode.", where="task", suggestion="never, auto or always")
         setattr(
             marked,
             _MARK,
@@ -102,6 +109,7 @@ def tool(
                 cluster=cluster,
                 tags=tags,
                 time_limit=time_limit,
+                task=task,
             ),
         )
         return marked

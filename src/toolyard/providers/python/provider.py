@@ -156,6 +156,7 @@ class PythonProvider:
                 tags=item.tags,
                 origin={"module": item.function.__module__, "function": item.function.__qualname__},
                 time_limit=item.time_limit,
+                task=item.task,
             ),
             function=item.function,
             signature=signature,
