@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolyard.app import App as Toolyard
+    from toolyard.core.errors import ProtocolError
     from toolyard.providers.python import Context, Image, ToolError, tool
 
     __version__: str
 
-__all__ = ["Context", "Image", "ToolError", "Toolyard", "__version__", "tool"]
+__all__ = ["Context", "Image", "ProtocolError", "ToolError", "Toolyard", "__version__", "tool"]
 
 _HOMES = {
     "Context": ("toolyard.providers.python", "Context"),
     "Image": ("toolyard.providers.python", "Image"),
+    "ProtocolError": ("toolyard.core.errors", "ProtocolError"),
     "ToolError": ("toolyard.providers.python", "ToolError"),
     "Toolyard": ("toolyard.app", "App"),
     "tool": ("toolyard.providers.python", "tool"),

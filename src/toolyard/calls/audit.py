@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
 from toolyard.calls.export import csv_header, csv_row, json_line
+from toolyard.calls.record import DETAILS_RPC
 from toolyard.core.call import CallFailure
 from toolyard.core.errors import ErrorCode, NotFound
+from toolyard.core.json import JsonObject
 from toolyard.core.record import CallFilter, CallPage, CallRecord, MinuteCount, ToolMetrics
 from toolyard.store import calls as rows
 from toolyard.store.base import Store
@@ -101,7 +103,9 @@ def failure_of(record: CallRecord) -> CallFailure | None:
     """The failure on record: the message is the one the caller saw."""
     if record.error_code is None:
         return None
-    return CallFailure(ErrorCode(record.error_code), record.error or "", record.suggestion)
+    rpc = record.details.get(DETAILS_RPC) if record.details is not None else None
+    kept = cast("JsonObject", rpc) if isinstance(rpc, Mapping) else None
+    return CallFailure(ErrorCode(record.error_code), record.error or "", record.suggestion, kept)
 
 
 def _get(call_id: str, c: rows.Connection) -> CallRecord | None:

@@ -22,6 +22,8 @@ from toolyard.store.blobs import Blobs
 
 LARGEST_IN_ROW = 16 * 1024
 """Bytes of JSON kept in the row itself; what is larger becomes a blob."""
+DETAILS_RPC = "rpc"
+"""The part of a call's details that is the JSON-RPC error it ended with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class Ending:
 
     @staticmethod
     def of_failure(failure: CallFailure, started: float | None) -> Ending:
-        return Ending(state=CallState.ERROR, started=started, failure=failure)
+        details = None if failure.rpc is None else {DETAILS_RPC: failure.rpc}
+        return Ending(state=CallState.ERROR, started=started, failure=failure, details=details)
 
 
 class Recorder:

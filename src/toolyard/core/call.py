@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 
 from toolyard.core.approval import Waiting
-from toolyard.core.errors import CallError, ErrorCode
+from toolyard.core.errors import CallError, ErrorCode, ProtocolError
 from toolyard.core.ids import new_id
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.principal import Principal
@@ -136,10 +136,17 @@ class CallFailure:
     code: ErrorCode
     message: str
     suggestion: str | None = None
+    rpc: JsonObject | None = None
+    """`{code, message, data}` where the upstream answered with a JSON-RPC error."""
 
     @staticmethod
     def of(error: CallError) -> CallFailure:
-        return CallFailure(error.code, error.message, error.suggestion)
+        if not isinstance(error, ProtocolError):
+            return CallFailure(error.code, error.message, error.suggestion)
+        rpc: dict[str, JsonValue] = {"code": error.rpc_code, "message": error.message}
+        if error.data is not None:
+            rpc["data"] = error.data
+        return CallFailure(error.code, error.message, error.suggestion, rpc)
 
     def to_wire(self) -> dict[str, JsonValue]:
         """`{error, code, suggestion}`: all that a model is told."""

@@ -10,6 +10,7 @@ ToolyardError                  message, suggestion
 ├── Conflict                   somebody was first, or the same key said otherwise    HTTP 409
 ├── TooLarge                   more bytes than we take                               HTTP 413
 ├── CallError                  why one call ended in ERROR: carries an `ErrorCode`
+│   ├── ProtocolError          the tool answered with a JSON-RPC error in place of a result
 │   └── Unreachable            the provider failed, not its tool
 ├── ProviderError              a provider cannot be started, listed or reached
 │   └── DocumentError          its document cannot be read at all
@@ -26,6 +27,10 @@ ToolyardError                  message, suggestion
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolyard.core.json import JsonValue
 
 
 class ErrorCode(StrEnum):
@@ -114,6 +119,15 @@ class Unreachable(CallError):
 
     def __init__(self, message: str, *, suggestion: str | None = None) -> None:
         super().__init__(ErrorCode.UPSTREAM, message, suggestion=suggestion)
+
+
+class ProtocolError(CallError):
+    """A tool answered with a JSON-RPC error: `rpc_code` and `data` go on record and reach MCP clients as they came."""
+
+    def __init__(self, rpc_code: int, message: str, data: JsonValue = None, *, suggestion: str | None = None) -> None:
+        super().__init__(ErrorCode.UPSTREAM, message, suggestion=suggestion)
+        self.rpc_code = rpc_code
+        self.data = data
 
 
 class ProviderError(ToolyardError):
