@@ -352,7 +352,7 @@ async def test_discovery_says_what_is_served(wire: Wire) -> None:
     assert (await wire.modern("server/discover")).json["result"] == {
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": {"tools": {"listChanged": True}},
+        "capabilities": {"tools": {"listChanged": True}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
         "instructions": "Every tool of this yard.",
         "ttlMs": 30_000,
         "cacheScope": "private",

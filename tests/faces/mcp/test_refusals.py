@@ -204,7 +204,17 @@ async def test_an_unknown_modern_version_is_answered_with_those_served(wire: Wir
 
 
 @pytest.mark.parametrize(
-    "method", ["resources/list", "prompts/get", "tasks/get", "nonsense", "ping", "logging/setLevel", "initialize"]
+    "method",
+    [
+        "resources/list",
+        "prompts/get",
+        "tasks/list",
+        "tasks/result",
+        "nonsense",
+        "ping",
+        "logging/setLevel",
+        "initialize",
+    ],
 )
 async def test_a_method_the_modern_era_lacks_is_not_found(wire: Wire, method: str) -> None:
     params = {"name": "x"} if method == "prompts/get" else {}

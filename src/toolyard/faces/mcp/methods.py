@@ -13,8 +13,10 @@ from toolyard.core.json import JsonValue, dumps
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.lists import TTL_MS
 from toolyard.faces.mcp.sessions import capabilities_of
+from toolyard.faces.mcp.tasks import cancel_task, get_task, update_task
 from toolyard.faces.mcp.tool_call import call_tool
 from toolyard.faces.mcp.wire import (
+    EXTENSION_TASKS,
     INVALID_PARAMS,
     LEGACY_VERSIONS,
     META_SERVER_INFO,
@@ -60,7 +62,7 @@ async def discover(ctx: Context, params: Mapping[str, Any]) -> bytes:
     result: dict[str, JsonValue] = {
         "resultType": "complete",
         "supportedVersions": MODERN_VERSIONS,
-        "capabilities": {"tools": {"listChanged": True}},
+        "capabilities": {"tools": {"listChanged": True}, "extensions": {EXTENSION_TASKS: {}}},
         "ttlMs": TTL_MS,
         "cacheScope": "private",
         "_meta": {META_SERVER_INFO: ctx.face.server_info},
@@ -124,6 +126,9 @@ METHODS: Mapping[str, Method] = {
     "server/discover": Method(discover, _MODERN),
     "tools/list": Method(list_tools, _BOTH),
     "tools/call": Method(call_tool, _BOTH),
+    "tasks/get": Method(get_task, _MODERN),
+    "tasks/update": Method(update_task, _MODERN),
+    "tasks/cancel": Method(cancel_task, _MODERN),
     "subscriptions/listen": Method(listen, _MODERN, streams=True),
     "logging/setLevel": Method(set_log_level, _LEGACY),
 }

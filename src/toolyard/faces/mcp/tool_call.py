@@ -9,7 +9,7 @@ from toolyard.catalog import Entry
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin, Progress, ProgressSink
 from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonValue, dumps
-from toolyard.faces.mcp import headers
+from toolyard.faces.mcp import headers, tasks
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.tool_result import result_of
 from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
@@ -38,6 +38,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         raise unknown_tool(name)
     if ctx.era is Era.MODERN and ctx.headers:
         _check_param_headers(ctx, entry, arguments)
+    soft_limit = tasks.soft_limit(ctx, entry)
     report = _progress_sink(ctx)
     patience = None if report is None else Patience(report)
     request = CallRequest(
@@ -55,13 +56,18 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     calls = ctx.face.app.calls
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
-        outcome = await calls.invoke(request)
+        if soft_limit is None:
+            outcome = await calls.invoke(request)
+        else:
+            outcome = await tasks.begin(ctx, request, soft_limit)
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
         if patience is not None:
             patience.stop()
         ctx.running.cancel = None
+    if not isinstance(outcome, CallOutcome):
+        return dumps(outcome)
     if outcome.waiting is not None:
         return dumps(pending_result(outcome, outcome.waiting, entry, ctx))
     return dumps(result_of(outcome, ctx.era, ctx.face.server_info))
