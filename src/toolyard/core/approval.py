@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from toolyard.core.errors import Conflict
 from toolyard.core.json import JsonValue
+from toolyard.core.question import AskedQuestion
 
 AutoApprove: TypeAlias = bool | Literal["read_only"]
 """True: nobody is asked. False: each call is asked for. `read_only`: only calls that may change something are."""
@@ -79,13 +80,16 @@ class ApprovalPage:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What an open call waits for. `id` names the approval, or the client's request; `deadline` is epoch seconds."""
+    """What an open call waits for. `id` names the approval, the client's request, or the call that asks; `deadline` is
+    epoch seconds."""
 
-    kind: Literal["approval", "client"]
+    kind: Literal["approval", "client", "question"]
     id: str
     deadline: float | None
     url: str | None = None
     """Where a person can decide."""
+    questions: tuple[AskedQuestion, ...] = ()
+    """All open ones, for kind `question`."""
 
     def to_wire(self) -> dict[str, JsonValue]:
         return {"kind": self.kind, "id": self.id, "deadline": self.deadline, "url": self.url}

@@ -12,6 +12,7 @@ from toolyard.core.errors import CallError, ErrorCode, ProtocolError
 from toolyard.core.ids import new_id
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.principal import Principal
+from toolyard.core.question import NO_CAPABILITIES, Capabilities, LogSink
 
 
 class CallState(StrEnum):
@@ -89,6 +90,10 @@ class CallRequest:
     """Seconds to wait for a human or a client before the still open call is answered; None waits to the end."""
     on_wait: Callable[[Waiting], None] | None = None
     """Told each time the call begins to wait for a human or a client. Must not block and must not raise."""
+    may_ask: Capabilities = NO_CAPABILITIES
+    """Which questions of the tool the caller's client can answer; others are declined."""
+    log: LogSink | None = None
+    """Takes what the tool logs while it runs."""
 
 
 @dataclass(frozen=True, slots=True)

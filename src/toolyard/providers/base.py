@@ -9,6 +9,7 @@ from typing import Protocol
 from toolyard.core.call import ProgressSink, ToolResult
 from toolyard.core.json import JsonObject
 from toolyard.core.principal import Principal
+from toolyard.core.question import NO_CAPABILITIES, Ask, Capabilities, LogSink
 from toolyard.core.tool import Kind, Tool
 
 
@@ -25,6 +26,15 @@ class Invocation:
     idempotency_key: str | None = None
     progress: ProgressSink | None = None
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
+    may_ask: Capabilities = NO_CAPABILITIES
+    """What the actual caller declared: an upstream may be told of nothing more."""
+    ask: Ask | None = None
+    """Asks the caller while the tool runs; None when it can answer nothing. The time it takes does not count."""
+    answers: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """To the questions of an earlier `NeedsInput`, for the same request sent again."""
+    upstream_state: str | None = None
+    """The state that came with that `NeedsInput`."""
+    log: LogSink | None = None
 
 
 class Provider(Protocol):
