@@ -137,7 +137,7 @@ async def test_given_headers_go_with_every_request() -> None:
     assert meta.pop("io.modelcontextprotocol/clientInfo")["name"] == "toolyard"
     assert meta == {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
     }
     assert message == {
         "jsonrpc": "2.0",

@@ -38,7 +38,7 @@ def sse(*messages: Any, ids: bool = False) -> bytes:
         ({}, ErrorCode.UPSTREAM, "is no tool result"),
         ([], ErrorCode.UPSTREAM, "neither a result nor an error"),
         ({"resultType": "input_required", "requestState": "x"}, ErrorCode.UPSTREAM, "asks for input, which comes"),
-        ({"resultType": "task", "taskId": "x"}, ErrorCode.UPSTREAM, "with a task, which comes"),
+        ({"resultType": "task"}, ErrorCode.UPSTREAM, "a task that has no taskId|is no tool result"),
         (Reply(200, b"{"), ErrorCode.UPSTREAM, "is not JSON"),
         (Reply(200, b"[]"), ErrorCode.UPSTREAM, "no JSON-RPC message"),
         (Reply(200, b"[" * 100_000), ErrorCode.UPSTREAM, "is not JSON"),

@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from toolyard.core.call import ToolResult
-from toolyard.core.errors import CallError, ErrorCode, ProviderError, Unreachable
+from toolyard.core.errors import CallError, ErrorCode, ProtocolError, ProviderError, Unreachable
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.tool import Kind, Tool
 from toolyard.providers.base import Invocation
+from toolyard.providers.mcp import upstream_tasks
 from toolyard.providers.mcp.definitions import HeaderMap, Unusable, param_headers, read_definition
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
 from toolyard.providers.mcp.link import NO_HEADERS, Link
@@ -118,7 +119,10 @@ class McpProvider(ABC):
             raise Unreachable(f"Provider '{self._id}' is not connected.")
         tool = invocation.tool
         header_map = self._header_maps.get(tool.name)
+        task_id = upstream_tasks.task_in(invocation.upstream_state)
         try:
+            if task_id is not None:
+                return to_result(await upstream_tasks.resume(link, task_id, invocation))
             result = await link.request(
                 "tools/call",
                 {"name": tool.name, "arguments": invocation.arguments},
@@ -128,8 +132,12 @@ class McpProvider(ABC):
                 progress=invocation.progress,
                 repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
             )
+            if link.era == "modern" and upstream_tasks.is_task(result):
+                result = await upstream_tasks.follow(link, result, invocation)
         except RpcFault as fault:
-            raise CallError(ErrorCode.UPSTREAM, fault.message) from None
+            if not fault.code:
+                raise CallError(ErrorCode.UPSTREAM, fault.message) from None
+            raise ProtocolError(fault.code, fault.message, fault.data) from None
         except BadAnswer as bad:
             raise CallError(bad.code, bad.message, suggestion=bad.suggestion) from None
         except LinkLost as lost:

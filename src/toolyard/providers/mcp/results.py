@@ -12,13 +12,11 @@ from toolyard.core.json import JsonObject, JsonValue
 def to_result(result: JsonObject) -> ToolResult:
     """
     Raises:
-        CallError: it asks for input or is a task (which come in a later version), or is no tool result at all.
+        CallError: it asks for input (which comes in a later version), or is no tool result at all.
     """
     kind = result.get("resultType", "complete")
     if kind == "input_required":
         raise CallError(ErrorCode.UPSTREAM, "The tool asks for input, which comes in a later version.")
-    if kind == "task":
-        raise CallError(ErrorCode.UPSTREAM, "The tool answered with a task, which comes in a later version.")
     content = result.get("content", ())
     structured = "structuredContent" in result
     if not _are_blocks(content) or not (structured or "content" in result):

@@ -27,6 +27,9 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension by which an upstream may answer a call with a task."""
+
 LIST_CHANGED = "notifications/tools/list_changed"
 PROGRESS = "notifications/progress"
 
@@ -51,8 +54,8 @@ def client_info() -> dict[str, str]:
 
 @cache
 def modern_meta() -> dict[str, JsonValue]:
-    """What every modern request carries. No capabilities: questions of an upstream come in a later version."""
-    return {VERSION_KEY: MODERN, CLIENT_INFO_KEY: client_info(), CAPABILITIES_KEY: {}}
+    """What every modern request carries: that we know tasks. Questions of an upstream come in a later version."""
+    return {VERSION_KEY: MODERN, CLIENT_INFO_KEY: client_info(), CAPABILITIES_KEY: {"extensions": {TASKS: {}}}}
 
 
 @cache
