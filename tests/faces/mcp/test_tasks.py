@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faces.mcp.yard import Scripted, Slow, Wire, echo, fail
+from tests.faces.mcp.yard import TEXT, Scripted, Slow, Wire, echo, fail
 from tests.requirements import requirement
 from toolyard.app import App, Settings
+from toolyard.catalog import Server, ToolSettings
 from toolyard.core.call import Progress, ToolResult
 from toolyard.core.errors import ProtocolError
 from toolyard.core.principal import Principal, PrincipalKind, Scope
@@ -44,7 +46,8 @@ def kit(slow: Slow) -> Scripted:
     kit = Scripted("kit")
     kit.add("slow", slow, annotations=Annotations(read_only=True))
     kit.add("echo", echo, annotations=Annotations(read_only=True))
-    for name, run in {"job": echo, "failing": fail, "broken": break_protocol, "crashing": crash}.items():
+    kit.add("job", echo, input_schema=TEXT, task="always")
+    for name, run in {"failing": fail, "broken": break_protocol, "crashing": crash}.items():
         kit.add(name, run, task="always")
     kit.add("plain", slow, task="never")
     return kit
@@ -103,8 +106,6 @@ async def test_a_call_that_takes_longer_than_the_soft_limit_becomes_a_task_and_s
         "ttlMs": None,
         "pollIntervalMs": 500,
     }
-    import re
-
     assert re.fullmatch(stamp, task["createdAt"])
     assert re.fullmatch(stamp, task["lastUpdatedAt"])
     record = await app.calls.get(task["taskId"])
@@ -115,3 +116,175 @@ async def test_a_call_that_takes_longer_than_the_soft_limit_becomes_a_task_and_s
     assert last["result"]["content"] == [{"type": "text", "text": "at last"}]
     assert last["createdAt"] == task["createdAt"]
     assert slow.ended == "done"
+
+
+async def test_a_request_that_does_not_declare_the_extension_waits_for_its_result(wire: Wire, slow: Slow) -> None:
+    request = wire.modern_open("tools/call", {"name": "kit_slow_action", "arguments": {}})
+    await slow.started.wait()
+    slow.release.set()
+    result = (await request.done()).json["result"]
+    assert result["content"] == [{"type": "text", "text": "at last"}]
+
+
+async def test_a_tool_that_is_never_a_task_waits_for_its_result(wire: Wire, slow: Slow) -> None:
+    request = wire.modern_open("tools/call", {"name": "kit_plain_action", "arguments": {}}, meta=KNOWS_TASKS)
+    await slow.started.wait()
+    slow.release.set()
+    assert (await request.done()).json["result"]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+async def test_a_tool_that_is_always_a_task_is_refused_without_the_extension(wire: Wire, legacy: bool) -> None:
+    call = {"name": "kit_job_action", "arguments": {}}
+    if legacy:
+        answer = await (await wire.initialize()).send("tools/call", call)
+    else:
+        answer = await wire.modern("tools/call", call)
+    assert answer.error == (200 if legacy else 400, -32021)
+    assert answer.json["error"]["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+
+async def test_an_operator_decides_which_tools_are_tasks(app: App, wire: Wire) -> None:
+    await app.set_tool_settings("kit:job", ToolSettings(task="never"))
+    await app.set_tool_settings("kit:echo", ToolSettings(task="always"))
+    job, echoed = await call(wire, "job", text="x"), await call(wire, "echo", text="y")
+    assert (job["resultType"], echoed["resultType"]) == ("complete", "task")
+    assert (await ended(wire, echoed))["result"]["structuredContent"] == {"text": "y"}
+
+
+async def test_a_call_that_is_refused_is_never_a_task(wire: Wire, kit: Scripted) -> None:
+    result = await call(wire, "job", text=1)
+    assert (result["resultType"], result["isError"]) == ("complete", True)
+    assert result["_meta"]["toolyard/error"]["code"] == "invalid_arguments"
+    assert kit.invocations == []
+
+
+@requirement("mcp.tasks")
+async def test_a_failed_tool_is_a_completed_task_and_a_protocol_error_a_failed_one(wire: Wire) -> None:
+    failing = await ended(wire, await call(wire, "failing"))
+    broken = await ended(wire, await call(wire, "broken"))
+    crashing = await ended(wire, await call(wire, "crashing"))
+    assert (failing["status"], failing["result"]["isError"]) == ("completed", True)
+    assert failing["result"]["content"][0]["text"] == "The kettle is empty. Fill it."
+    assert (broken["status"], broken["error"]) == (
+        "failed",
+        {"code": -32050, "message": "The line is dead.", "data": {"line": 7}},
+    )
+    assert (crashing["status"], crashing["error"]["code"]) == ("failed", -32603)
+    assert not {"result"} & (broken.keys() | crashing.keys())
+
+
+@requirement("mcp.tasks")
+async def test_a_cancelled_task_stops_its_tool_and_cancelling_again_changes_nothing(wire: Wire, slow: Slow) -> None:
+    task = await call(wire, "slow")
+    for _ in range(2):
+        done = await ask(wire, "tasks/cancel", {"taskId": task["taskId"]})
+        assert done.keys() == {"resultType", "_meta"}
+        assert done["resultType"] == "complete"
+        last = await ended(wire, task)
+        assert (last["status"], slow.ended) == ("cancelled", "cancelled")
+        assert not {"result", "error"} & last.keys()
+
+
+async def test_a_client_that_leaves_before_it_has_a_task_cancels_its_call(
+    tmp_path: Path, kit: Scripted, slow: Slow
+) -> None:
+    async with App.running(Settings(data_dir=tmp_path / "data", demo=True, task_after_seconds=60)) as app:
+        await app.supervisor.add_and_start(kit)
+        request = Wire(build(app)).modern_open(
+            "tools/call", {"name": "kit_slow_action", "arguments": {}}, meta=KNOWS_TASKS
+        )
+        async with asyncio.timeout(10):
+            await slow.started.wait()
+            request.disconnect()
+            await slow.over.wait()
+        await request.done()
+    assert slow.ended == "cancelled"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_another_ones_task_is_unknown_as_one_that_never_was(app: App, wire: Wire, method: str) -> None:
+    await app.save_server(Server("other"))
+    task = await call(wire, "job")
+    more = {"inputResponses": {}} if method == "tasks/update" else {}
+    for task_id, path in (("call_none", "/mcp"), (task["taskId"], "/mcp/other")):
+        answer = await wire.modern(
+            method, {"taskId": task_id, **more}, meta=KNOWS_TASKS, headers={"Mcp-Name": task_id}, path=path
+        )
+        assert answer.error == (400, -32602)
+        assert answer.json["error"]["message"] == "params.taskId names no task of yours."
+    undeclared = await wire.modern(method, {"taskId": task["taskId"], **more}, headers={"Mcp-Name": task["taskId"]})
+    assert undeclared.error == (400, -32021)
+
+
+async def test_an_update_needs_answers_by_key_and_ignores_those_nobody_asked_for(wire: Wire, slow: Slow) -> None:
+    task = await call(wire, "slow")
+    named = {"Mcp-Name": task["taskId"]}
+    for wrong in (None, [], "yes"):
+        params = {"taskId": task["taskId"], "inputResponses": wrong}
+        assert (await wire.modern("tasks/update", params, meta=KNOWS_TASKS, headers=named)).error == (400, -32602)
+    taken = await ask(wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": {"none": {"action": "x"}}})
+    assert taken["resultType"] == "complete"
+    slow.release.set()
+
+
+@requirement("approval.gate")
+async def test_a_call_that_waits_for_an_operator_is_a_working_task_that_says_so(
+    app: App, wire: Wire, kit: Scripted
+) -> None:
+    await app.set_tool_settings("kit:echo", ToolSettings(approval="ask"))
+    task = await call(wire, "echo", text="hi")
+    [approval] = (await app.approvals.page("pending")).items
+    assert (task["resultType"], task["status"], task["taskId"]) == ("task", "working", approval.call_id)
+    assert f"/approvals/{approval.id}" in task["statusMessage"]
+    forged = {approval.id: {"action": "accept", "content": {"approve": True}}}
+    await ask(wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": forged})
+    assert not (await app.approvals.get(approval.id)).is_decided
+    await app.approvals.decide(approval.id, decision="approve", principal=REVIEWER)
+    last = await ended(wire, task)
+    assert last["result"]["structuredContent"] == {"text": "hi"}
+    assert len(kit.invocations) == 1
+
+
+async def test_a_rejected_call_is_a_completed_task_that_says_who_rejected_it(app: App, wire: Wire) -> None:
+    await app.set_tool_settings("kit:job", ToolSettings(approval="ask"))
+    task = await call(wire, "job")
+    [approval] = (await app.approvals.page("pending")).items
+    await app.approvals.decide(approval.id, decision="reject", principal=REVIEWER, reason="Not today.")
+    last = await ended(wire, task)
+    assert (last["status"], last["result"]["isError"]) == ("completed", True)
+    assert "Not today." in last["result"]["content"][0]["text"]
+
+
+@requirement("mcp.tasks")
+async def test_a_listening_client_is_told_how_a_task_stands_until_it_has_ended(wire: Wire, slow: Slow) -> None:
+    task = await call(wire, "slow")
+    wanted = {"notifications": {"taskIds": [task["taskId"], "call_none"]}}
+    stream = wire.modern_open("subscriptions/listen", wanted, meta=KNOWS_TASKS, request_id="s")
+    acknowledged, first = await stream.frames(2)
+    assert acknowledged["params"]["notifications"] == {"taskIds": [task["taskId"]]}
+    assert (first["method"], first["params"]["status"]) == ("notifications/tasks", "working")
+    slow.release.set()
+    last = (await stream.frames(3))[2]["params"]
+    assert (last["taskId"], last["status"]) == (task["taskId"], "completed")
+    assert last["result"]["content"] == [{"type": "text", "text": "at last"}]
+    assert last["_meta"] == {"io.modelcontextprotocol/subscriptionId": "s"}
+    stream.disconnect()
+    await stream.done()
+
+
+async def test_listening_to_tasks_needs_the_extension_and_a_list_of_ids(wire: Wire) -> None:
+    ids = {"notifications": {"taskIds": []}}
+    assert (await wire.modern("subscriptions/listen", ids)).error == (400, -32021)
+    for wrong in ("all", [str(number) for number in range(101)]):
+        params = {"notifications": {"taskIds": wrong}}
+        assert (await wire.modern("subscriptions/listen", params, meta=KNOWS_TASKS)).error == (400, -32602)
+
+
+async def test_the_same_idempotency_key_finds_the_same_task(wire: Wire, slow: Slow) -> None:
+    meta = {**KNOWS_TASKS, "toolyard/idempotency-key": "once"}
+    params = {"name": "kit_slow_action", "arguments": {}}
+    first, again = [(await wire.modern("tools/call", params, meta=meta)).json["result"] for _ in range(2)]
+    assert first["taskId"] == again["taskId"]
+    slow.release.set()
+    assert (await ended(wire, again))["status"] == "completed"

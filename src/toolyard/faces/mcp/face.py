@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ from toolyard.core.call import CallOutcome, CallRequest
 from toolyard.core.json import JsonValue, dumps
 from toolyard.core.principal import Principal
 from toolyard.core.record import CallRecord
+from toolyard.durable.hints import Waiter
 from toolyard.faces.mcp.changes import Changes
 from toolyard.faces.mcp.headers import Headers, ParamHeaders, RawHeaders
 from toolyard.faces.mcp.lists import ToolLists
@@ -34,6 +36,10 @@ class Calls(Protocol):
     async def get(self, call_id: str) -> CallRecord: ...
     async def outcome(self, call_id: str) -> CallOutcome: ...
     def id_on_record(self, call_id: str) -> str: ...
+
+
+class Engine(Protocol):
+    def watch(self, *topics: str) -> AbstractAsyncContextManager[Waiter]: ...
 
 
 class Gate(Protocol):
@@ -62,6 +68,8 @@ class FaceApp(Protocol):
     def catalog(self) -> Catalog: ...
     @property
     def calls(self) -> Calls: ...
+    @property
+    def engine(self) -> Engine: ...
     @property
     def servers(self) -> Mapping[str, Server]: ...
     @property

@@ -13,6 +13,7 @@ from toolyard.core.json import JsonValue, dumps
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.lists import TTL_MS
 from toolyard.faces.mcp.sessions import capabilities_of
+from toolyard.faces.mcp.task_feed import following, tasks_to_follow
 from toolyard.faces.mcp.tasks import cancel_task, get_task, update_task
 from toolyard.faces.mcp.tool_call import call_tool
 from toolyard.faces.mcp.wire import (
@@ -87,15 +88,19 @@ async def listen(ctx: Context, params: Mapping[str, Any]) -> bytes:
         raise RpcError(INVALID_PARAMS, "params.notifications must be an object that says what to listen to.")
     meta: dict[str, JsonValue] = {META_SUBSCRIPTION: ctx.request_id}
     tools = wanted.get("toolsListChanged") is True
+    task_ids = await tasks_to_follow(ctx, wanted)
     subscription = ctx.face.changes.subscribe(ctx.server)
     ctx.running.cancel = subscription.cancel
     try:
         honoured: dict[str, JsonValue] = {"toolsListChanged": True} if tools else {}
+        if task_ids:
+            honoured["taskIds"] = task_ids
         ctx.push(notification("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}))
         changed = notification("notifications/tools/list_changed", {"_meta": meta})
-        async for _ in subscription:
-            if tools:
-                ctx.push(changed)
+        async with following(ctx, task_ids, meta):
+            async for _ in subscription:
+                if tools:
+                    ctx.push(changed)
     finally:
         ctx.face.changes.unsubscribe(subscription)
     return dumps({"resultType": "complete", "_meta": {**meta, META_SERVER_INFO: ctx.face.server_info}})

@@ -73,11 +73,11 @@ class Task:
             "ttlMs": None if retention_days is None else retention_days * SECONDS_OF_A_DAY * 1000,
             "pollIntervalMs": _poll_interval_ms(now - record.created),
         }
-        if message := self._message():
+        if message := self.message:
             wire["statusMessage"] = message
         return wire
 
-    def detail(self, server_info: Mapping[str, JsonValue]) -> dict[str, object]:
+    def detail(self, server_info: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """The field that the status brings: `inputRequests`, `result` or `error`."""
         status, failure = self.status, self.outcome.failure
         if status is Status.INPUT_REQUIRED:
@@ -88,7 +88,9 @@ class Task:
             return {"error": rpc_error(failure)}
         return {}
 
-    def _message(self) -> str | None:
+    @property
+    def message(self) -> str | None:
+        """For people: what it waits for, how far it is, why it did not end well."""
         outcome = self.outcome
         if outcome.failure is not None:
             return outcome.failure.to_text() if self.status is not Status.COMPLETED else None

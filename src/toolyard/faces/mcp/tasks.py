@@ -131,7 +131,8 @@ async def get_task(ctx: Context, params: Mapping[str, Any]) -> bytes:
     Raises:
         RpcError: the client does not know tasks (-32021), or this is no task of its own (-32602).
     """
-    return dumps(await detailed(ctx, await _theirs(ctx, params)))
+    task = await task_of(ctx, await _theirs(ctx, params))
+    return dumps({"resultType": "complete", **wire_of(ctx, task), "_meta": {META_SERVER_INFO: ctx.face.server_info}})
 
 
 async def update_task(ctx: Context, params: Mapping[str, Any]) -> bytes:
@@ -164,15 +165,9 @@ async def cancel_task(ctx: Context, params: Mapping[str, Any]) -> bytes:
     return _acknowledged(ctx)
 
 
-async def detailed(ctx: Context, record: CallRecord) -> dict[str, object]:
+def wire_of(ctx: Context, task: Task) -> dict[str, JsonValue]:
     """The whole task, with what its status brings."""
-    task = await task_of(ctx, record)
-    return {
-        "resultType": "complete",
-        **_fields(ctx, task),
-        **task.detail(ctx.face.server_info),
-        "_meta": {META_SERVER_INFO: ctx.face.server_info},
-    }
+    return {**_fields(ctx, task), **task.detail(ctx.face.server_info)}
 
 
 async def task_of(ctx: Context, record: CallRecord) -> Task:

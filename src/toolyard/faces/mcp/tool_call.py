@@ -78,7 +78,7 @@ def unknown_tool(name: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
 
 
-def _refused(ctx: Context, call_id: str, error: ToolyardError) -> dict[str, object]:
+def _refused(ctx: Context, call_id: str, error: ToolyardError) -> dict[str, JsonValue]:
     """What the call path could not take at all: a misused idempotency key, a store that is away."""
     failure = CallFailure(ErrorCode.INTERNAL, error.message, error.suggestion)
     outcome = CallOutcome(call_id, "", CallState.ERROR, failure=failure)

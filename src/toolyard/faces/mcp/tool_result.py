@@ -9,14 +9,14 @@ from toolyard.core.json import JsonValue
 from toolyard.faces.mcp.wire import META_CALL_ID, META_ERROR, META_SERVER_INFO, META_WARNINGS, Era
 
 
-def result_of(outcome: CallOutcome, era: Era, server_info: Mapping[str, JsonValue]) -> dict[str, object]:
+def result_of(outcome: CallOutcome, era: Era, server_info: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """A `CallToolResult`. The tool's own content, structured value and `_meta` are passed on as they came."""
     result, failure = outcome.result, outcome.failure
-    meta: dict[str, object] = {**result.meta} if result is not None and result.meta else {}
+    meta: dict[str, JsonValue] = {**result.meta} if result is not None and result.meta else {}
     meta[META_CALL_ID] = outcome.call_id
     if outcome.warnings:
         meta[META_WARNINGS] = outcome.warnings
-    wire: dict[str, object] = {}
+    wire: dict[str, JsonValue] = {}
     if result is not None:
         wire["content"] = result.content
         # A legacy client takes nothing but an object here; the text says the same.
