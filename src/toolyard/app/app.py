@@ -24,6 +24,7 @@ from toolyard.app.settings import Settings
 from toolyard.calls.approvals import Approvals
 from toolyard.calls.client_calls import ClientCalls
 from toolyard.calls.path import Calls
+from toolyard.calls.questions import Questions
 from toolyard.calls.sessions import Sessions
 from toolyard.catalog import Catalog, Server, Snapshot, ToolSettings
 from toolyard.core.clock import SystemClock
@@ -102,6 +103,7 @@ class App:
         )
         self.approvals = Approvals(self.calls.bench)
         self.client_calls = ClientCalls(self.calls.bench, self.calls)
+        self.questions = Questions(self.store, self.engine)
         channels = channels_of(self.manifest.settings.notifications, self.egress, self.clock)
         self._notices = Notices(self.bus, self.approvals.get, Notifier(channels, clock=self.clock), self.settings.url)
         self._news = ApprovalNews(self.store, self.engine, self.bus, self.calls.bench.asked_here)

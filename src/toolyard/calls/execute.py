@@ -10,6 +10,7 @@ import structlog
 from toolyard.catalog import Entry
 from toolyard.core.call import CallOutcome, CallRequest, ToolResult
 from toolyard.core.errors import CallError, ErrorCode
+from toolyard.core.question import NeedsInput
 from toolyard.providers.base import Invocation
 
 DEFAULT_TIME_LIMIT = 30.0
@@ -24,15 +25,22 @@ class Providers(Protocol):
     async def call(self, invocation: Invocation) -> ToolResult: ...
 
 
+class Asking(Protocol):
+    """What a call whose caller can answer questions adds to its invocation."""
+
+    def invocation(self, invocation: Invocation, timer: asyncio.Timeout) -> Invocation: ...
+
+
 class Running:
     """One call in flight on this node."""
 
-    __slots__ = ("cancelled", "principal", "repeats", "task", "waiting")
+    __slots__ = ("asking", "cancelled", "principal", "repeats", "task", "waiting")
 
     def __init__(self, principal: str) -> None:
         self.principal = principal
         self.task: asyncio.Task[object] | None = None
         self.cancelled = False
+        self.asking: Asking | None = None
         self.repeats: str | None = None
         """The earlier call whose answer this one gives again."""
         self.waiting: list[asyncio.Future[CallOutcome]] = []
@@ -51,10 +59,14 @@ def time_limit(request: CallRequest, entry: Entry) -> float:
     return min(limit, LONGEST_TIME_LIMIT)
 
 
-async def execute(providers: Providers, request: CallRequest, entry: Entry, running: Running) -> ToolResult:
-    """
+async def execute(
+    providers: Providers, request: CallRequest, entry: Entry, running: Running, asking: Asking | None = None
+) -> ToolResult:
+    """`asking` lets the tool ask its caller.
+
     Raises:
         CallError: `timeout`, `cancelled`, `internal`, or what the provider said.
+        NeedsInput: it can only go on with answers.
         asyncio.CancelledError: this node is stopping.
     """
     limit = time_limit(request, entry)
@@ -67,11 +79,14 @@ async def execute(providers: Providers, request: CallRequest, entry: Entry, runn
         idempotency_key=request.idempotency_key,
         progress=request.progress,
         trace=request.trace,
+        log=request.log,
     )
     if running.cancelled:
         raise _cancelled(entry)
     running.task = asyncio.current_task()
     timer = asyncio.timeout(limit)
+    if asking is not None:
+        invocation = asking.invocation(invocation, timer)
     try:
         async with timer:
             return await providers.call(invocation)
@@ -89,7 +104,7 @@ async def execute(providers: Providers, request: CallRequest, entry: Entry, runn
         if running.task is not None:
             running.task.uncancel()
         raise _cancelled(entry) from None
-    except CallError:
+    except (CallError, NeedsInput):
         raise
     except Exception as error:
         _log.exception("a provider broke its contract", tool=entry.id, call=request.call_id)

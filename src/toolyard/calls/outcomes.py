@@ -16,6 +16,7 @@ from toolyard.core.record import CallRecord
 from toolyard.core.tool import Tool
 from toolyard.durable.engine import Engine
 from toolyard.store import approvals as approval_rows
+from toolyard.store import questions as question_rows
 from toolyard.store.base import Store
 from toolyard.store.blobs import Blobs
 
@@ -55,6 +56,19 @@ class Outcomes(Audit):
                     return None
                 await waiter.wait(left)
 
+    async def until_ended_or_asked(self, call_id: str, seconds: float | None) -> CallOutcome:
+        """The outcome: ended, or open with what the call asks its caller, or however it stands after `seconds`."""
+        loop = asyncio.get_running_loop()
+        until = None if seconds is None else loop.time() + seconds
+        async with self._engine.watch(f"call:{call_id}") as waiter:
+            while True:
+                outcome = await self.outcome(call_id)
+                asks = outcome.waiting is not None and outcome.waiting.kind == "question"
+                left = None if until is None else until - loop.time()
+                if outcome.state.is_final or asks or (left is not None and left <= 0):
+                    return outcome
+                await waiter.wait(left)
+
     async def _open(self, record: CallRecord) -> CallOutcome:
         return CallOutcome(record.id, record.tool, record.state, waiting=await self._waiting(record))
 
@@ -63,6 +77,13 @@ class Outcomes(Audit):
             return Waiting("client", record.id, record.deadline)
         if record.waiting is None:
             return None
+        if record.waiting == "question":
+            asked = await self._store.read(partial(question_rows.of_call, call_id=record.id))
+            still_open = tuple(row.asked for row in asked if row.answer is None)
+            if not still_open:
+                return None
+            deadline = min(question.deadline for question in still_open)
+            return Waiting("question", record.id, deadline, questions=still_open)
         gates = await self._store.read(partial(approval_rows.of_call, call_id=record.id))
         gate = next((gate for gate in gates if not gate.is_decided), None)
         if gate is None:

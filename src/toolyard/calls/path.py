@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from toolyard.calls import session_events
+from toolyard.calls import questions, session_events
 from toolyard.calls.approve import PolicyBook, approve
 from toolyard.calls.authorize import authorize
 from toolyard.calls.cancelling import cancel_on_record, must_be_theirs
@@ -17,18 +17,22 @@ from toolyard.calls.execute import Providers, Running, execute
 from toolyard.calls.observing import Observer, Observers
 from toolyard.calls.outcomes import Outcomes
 from toolyard.calls.parking import PICK_UP_TIMEOUT, NewCall
+from toolyard.calls.questions import Interview
 from toolyard.calls.record import Ending, Opening, Recorder, must_be_the_same
 from toolyard.calls.resolve import resolve
 from toolyard.calls.sessions import Sessions
-from toolyard.calls.ticket import KIND
+from toolyard.calls.ticket import KIND, Ticket
 from toolyard.calls.validate import encode
 from toolyard.calls.waiting import WaitingCalls
 from toolyard.calls.workbench import Workbench
 from toolyard.catalog import Catalog, Entry, Server
-from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, ToolResult
+from toolyard.core.approval import Waiting
+from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, ProgressSink, ToolResult
 from toolyard.core.clock import Clock, SystemClock
 from toolyard.core.errors import CallError, Conflict, ErrorCode, NotFound
+from toolyard.core.ids import new_id
 from toolyard.core.principal import Principal
+from toolyard.core.question import LogSink, NeedsInput
 from toolyard.core.record import CallRecord
 from toolyard.core.session import CLIENT_NAMESPACE
 from toolyard.core.tool import ActionClass, Kind
@@ -119,6 +123,65 @@ class Calls(Outcomes):
             Conflict: the idempotency key was used for another call.
             StoreUnavailable: the call could not be put on record; nothing ran.
         """
+        if request.may_ask:
+            return await self._invoke_asking(request)
+        return await self._invoke(request)
+
+    async def follow(
+        self,
+        call_id: str,
+        principal: Principal,
+        *,
+        hold: float | None,
+        progress: ProgressSink | None = None,
+        log: LogSink | None = None,
+        on_wait: Callable[[Waiting], None] | None = None,
+    ) -> CallOutcome:
+        """What comes next of a call that was answered open: its end, its questions, or how it stands after `hold`
+        seconds (None: however long it takes). On any node.
+
+        Raises:
+            NotFound: there is no such call, or it is another principal's.
+        """
+        record = await self.get(call_id)
+        if record.principal != principal.label:
+            raise NotFound(f"There is no call {call_id!r}.")
+        running = self._running.get(call_id)
+        if running is not None and isinstance(running.asking, Interview):
+            running.asking.listen(progress, log)
+        outcome = await self.outcome(call_id)
+        if outcome.state.is_final:
+            return outcome
+        if on_wait is not None and outcome.waiting is not None:
+            on_wait(outcome.waiting)
+        with self._waiting_calls.heard_by(call_id, progress, log):
+            return await self.until_ended_or_asked(call_id, hold)
+
+    async def _invoke_asking(self, request: CallRequest) -> CallOutcome:
+        """A call that may ask its caller goes on by itself once it does."""
+        interview = Interview(request, self._store, self._engine)
+        running = self._running.setdefault(request.call_id, Running(request.principal.label))
+        running.asking = interview
+        task = asyncio.create_task(self._invoke(interview.request, interview), name=request.call_id)
+        self._background.add(task)
+        task.add_done_callback(self._forget)
+        asked = asyncio.create_task(interview.asked.wait())
+        try:
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        finally:
+            asked.cancel()
+        if task.done():
+            return task.result()
+        outcome = await self.outcome(request.call_id)
+        if request.on_wait is not None and outcome.waiting is not None:
+            request.on_wait(outcome.waiting)
+        return outcome
+
+    async def _invoke(self, request: CallRequest, interview: Interview | None = None) -> CallOutcome:
         running = self._running.setdefault(request.call_id, Running(request.principal.label))
         try:
             outcome = await self._travel(request, running)
@@ -126,6 +189,8 @@ class Calls(Outcomes):
             self._release(request.call_id, running, error)
             raise
         self._release(request.call_id, running, outcome)
+        if interview is not None and interview.asked.is_set():
+            self._engine.hint(f"call:{request.call_id}")
         return outcome if outcome.state.is_final else await self._hold(request, outcome)
 
     async def _travel(self, request: CallRequest, running: Running) -> CallOutcome:
@@ -177,12 +242,11 @@ class Calls(Outcomes):
             request.on_wait(outcome.waiting)
         if request.hold is not None and request.hold <= 0:
             return outcome
-        if request.progress is not None:
-            self._waiting_calls.progress[outcome.call_id] = request.progress
-        try:
+        if request.may_ask:
+            with self._waiting_calls.heard_by(outcome.call_id, request.progress, request.log):
+                return await self.until_ended_or_asked(outcome.call_id, request.hold)
+        with self._waiting_calls.heard_by(outcome.call_id, request.progress, request.log):
             ended = await self.until_ended(outcome.call_id, request.hold)
-        finally:
-            self._waiting_calls.progress.pop(outcome.call_id, None)
         return ended or await self.outcome(outcome.call_id)
 
     async def _run(self, opening: Opening, entry: Entry, running: Running) -> CallOutcome:
@@ -193,6 +257,7 @@ class Calls(Outcomes):
             or request.idempotency_key is not None
             or request.recorded_first
             or request.session is not None
+            or bool(request.may_ask)
         )
         try:
             if begun and (earlier := await self._recorder.begin(opening, started)) is not None:
@@ -200,17 +265,44 @@ class Calls(Outcomes):
                 self._remember_repeat(request.call_id, earlier.id)
                 return await self._repeat(earlier, entry)
             self._observers.tell(request, CallState.PROCESSING, None, None)
-            result = await execute(self._providers, request, entry, running)
+            result = await execute(self._providers, request, entry, running, running.asking)
+        except NeedsInput as needs:
+            return await self._ask(opening, entry, needs, started)
         except CallError as error:
-            failure = CallFailure.of(error)
-            if not await self._recorder.end(opening, Ending.of_failure(failure, started), begun=begun):
-                return await self.outcome(request.call_id)
-            self._observers.tell(request, CallState.ERROR, self._clock.now() - started, failure)
-            return CallOutcome(request.call_id, request.tool, CallState.ERROR, None, failure)
+            return await self._fail(opening, CallFailure.of(error), started, begun=begun)
         except asyncio.CancelledError:
             self._recorder.end_soon(opening, Ending.of_failure(INTERRUPTED, started), begun=begun)
             raise
         return await self._settle(opening, entry, result, started, begun=begun)
+
+    async def _fail(self, opening: Opening, failure: CallFailure, started: float, *, begun: bool) -> CallOutcome:
+        request = opening.request
+        if not await self._recorder.end(opening, Ending.of_failure(failure, started), begun=begun):
+            return await self.outcome(request.call_id)
+        self._observers.tell(request, CallState.ERROR, self._clock.now() - started, failure)
+        return CallOutcome(request.call_id, request.tool, CallState.ERROR, None, failure)
+
+    async def _ask(self, opening: Opening, entry: Entry, needs: NeedsInput, started: float) -> CallOutcome:
+        """The upstream wants answers before it goes on: from now on the call is its job's, which waits for them."""
+        request = opening.request
+        try:
+            questions.must_be_askable(needs.questions, request.may_ask)
+        except CallError as error:
+            begun = bool(request.may_ask) or entry.tool.action_class is not ActionClass.READ
+            return await self._fail(opening, CallFailure.of(error), started, begun=begun)
+        ticket = Ticket.of(request, entry.tool.definition_hash)
+        job_id = new_id("job")
+        leave = partial(
+            questions.leave_to_job,
+            ticket,
+            job_id,
+            needs,
+            questions.new_ids(needs.questions),
+            session_id=request.session,
+        )
+        if await self._store.tx(leave):
+            self._engine.hint(f"call:{request.call_id}", f"job:{job_id}")
+        return await self.outcome(request.call_id)
 
     async def _settle(
         self, opening: Opening, entry: Entry, result: ToolResult, started: float, *, begun: bool
@@ -236,11 +328,25 @@ class Calls(Outcomes):
 
     def start(self, request: CallRequest) -> str:
         """Begin a call and return its id; `wait` or `get` tells how it goes. One that has to wait holds no task."""
+        self._start(replace(request, hold=0.0))
+        return request.call_id
+
+    async def invoke_within(self, request: CallRequest, seconds: float) -> CallOutcome | None:
+        """As `invoke`, but no longer than `seconds`: None while the call still runs, in the background from now on.
+
+        Raises:
+            Conflict, StoreUnavailable: as `invoke`.
+        """
+        task = self._start(replace(request, hold=seconds))
+        await asyncio.wait({task}, timeout=seconds)
+        return task.result() if task.done() else None
+
+    def _start(self, request: CallRequest) -> asyncio.Task[CallOutcome]:
         self._running[request.call_id] = Running(request.principal.label)
-        task = asyncio.create_task(self.invoke(replace(request, hold=0.0)), name=request.call_id)
+        task = asyncio.create_task(self.invoke(request), name=request.call_id)
         self._background.add(task)
         task.add_done_callback(self._forget)
-        return request.call_id
+        return task
 
     async def wait(self, call_id: str, seconds: float) -> CallOutcome | None:
         """The outcome, or None when the call is still open after `seconds`. Works on any node.
@@ -352,6 +458,7 @@ class Calls(Outcomes):
 
     def _forget(self, task: asyncio.Task[CallOutcome]) -> None:
         self._background.discard(task)
+        self._engine.hint(f"call:{task.get_name()}")
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, Conflict):
             _log.error("a background call could not be recorded", call=task.get_name(), error=str(error))

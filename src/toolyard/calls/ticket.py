@@ -9,6 +9,7 @@ from typing import cast
 from toolyard.core.call import CallRequest, Origin
 from toolyard.core.json import JsonObject
 from toolyard.core.principal import Principal, PrincipalKind, Scope
+from toolyard.core.question import NO_CAPABILITIES, Capabilities
 
 KIND = "call"
 """Of jobs that run one call."""
@@ -31,6 +32,8 @@ class Ticket:
     """Of the tool as it was when it was called: what people approved."""
     after: str | None = None
     """The call that this one follows (`post_`)."""
+    may_ask: Capabilities = NO_CAPABILITIES
+    """What the caller's client could answer."""
 
     @staticmethod
     def of(request: CallRequest, definition_hash: str, *, after: str | None = None) -> Ticket:
@@ -46,6 +49,7 @@ class Ticket:
             request.trace,
             definition_hash,
             after,
+            request.may_ask,
         )
 
     def request(self, arguments: JsonObject) -> CallRequest:
@@ -60,6 +64,7 @@ class Ticket:
             call_id=self.call_id,
             trace=self.trace,
             session=self.session,
+            may_ask=self.may_ask,
         )
 
     def to_wire(self) -> JsonObject:
@@ -80,6 +85,7 @@ class Ticket:
             "trace": dict(self.trace),
             "definition_hash": self.definition_hash,
             "after": self.after,
+            "may_ask": sorted(self.may_ask),
         }
 
     @staticmethod
@@ -100,4 +106,5 @@ class Ticket:
             trace=cast("Mapping[str, str]", wire["trace"]),
             definition_hash=str(wire["definition_hash"]),
             after=cast("str | None", wire.get("after")),
+            may_ask=frozenset(cast("Sequence[str]", wire.get("may_ask", ()))),
         )

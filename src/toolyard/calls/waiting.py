@@ -6,25 +6,28 @@
 | a gate undecided, its deadline past | decide it `timeout`; ERROR `approval_timeout`. No timer: whoever looks first |
 | a gate rejected | ERROR `rejected`, with the reason |
 | all gates passed | resolve, validate and authorize again; PENDING -> PROCESSING on disk; run; settle |
-| PROCESSING already (its node died) | an idempotent tool runs again with the same key; others end `interrupted` |
+| PROCESSING, its upstream's questions answered | the request is sent again with the answers |
+| PROCESSING otherwise (its node died) | an idempotent tool runs again with the same key; others end `interrupted` |
 
 Every write is fenced by the job's epoch. What a run that lost its job still brings is kept on record as `late`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
 import orjson
 
-from toolyard.calls import session_events
+from toolyard.calls import questions, session_events
 from toolyard.calls.audit import Audit
 from toolyard.calls.authorize import authorize
 from toolyard.calls.execute import Running, execute
 from toolyard.calls.parking import NewCall, insert, wake_key
+from toolyard.calls.questions import Interview
 from toolyard.calls.record import Ending, Opening
 from toolyard.calls.ticket import Ticket
 from toolyard.calls.workbench import Workbench
@@ -33,6 +36,7 @@ from toolyard.core.approval import ApprovalRecord, Decision
 from toolyard.core.call import CallFailure, CallRequest, CallState, ProgressSink, ToolResult
 from toolyard.core.errors import CallError, ErrorCode
 from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.question import LogSink, NeedsInput
 from toolyard.core.record import CallRecord
 from toolyard.core.tool import ActionClass
 from toolyard.durable.jobs import Fenced, JobRow
@@ -40,8 +44,10 @@ from toolyard.durable.running import Park, RunEnded, RunningJob
 from toolyard.store import approvals as approval_rows
 from toolyard.store import calls as rows
 from toolyard.store import open_calls
+from toolyard.store import questions as question_rows
 from toolyard.store.base import Connection
 from toolyard.store.open_calls import INTERRUPTED
+from toolyard.store.questions import QuestionRow
 
 LOOK_AGAIN_AFTER = 1.0
 """Seconds after which a call looks again for a provider that is starting."""
@@ -53,6 +59,8 @@ LONGEST_WAIT_FOR_PROVIDER = 300.0
 class _Found:
     record: CallRecord | None
     gates: Sequence[ApprovalRecord]
+    asked: Sequence[QuestionRow]
+    """The round of questions that came last."""
     now: float
 
 
@@ -62,8 +70,16 @@ class WaitingCalls:
         self._audit = audit
         self._store = bench.store
         self._engine = bench.engine
-        self.progress: dict[str, ProgressSink] = {}
-        """Of callers on this node who hold on for the outcome."""
+        self._listeners: dict[str, tuple[ProgressSink | None, LogSink | None]] = {}
+
+    @contextmanager
+    def heard_by(self, call_id: str, progress: ProgressSink | None, log: LogSink | None) -> Generator[None]:
+        """While a caller on this node holds on for the outcome, it hears what the run reports."""
+        self._listeners[call_id] = (progress, log)
+        try:
+            yield
+        finally:
+            self._listeners.pop(call_id, None)
 
     async def run(self, job: RunningJob) -> JsonValue:
         """The handler of jobs of kind `call`."""
@@ -74,6 +90,8 @@ class WaitingCalls:
             if record is None or record.state.is_final:
                 return None
             if record.state is CallState.PROCESSING:
+                if found.asked and not found.asked[0].held and not found.asked[0].taken:
+                    return await self._answered(job, ticket, record, found)
                 return await self._take_over(job, ticket, record, found.gates)
             refusal = next((failure for gate in found.gates if (failure := _refusal(gate))), None)
             if refusal is not None:
@@ -163,10 +181,26 @@ class WaitingCalls:
             return await self._fail(job, record, INTERRUPTED)
         if not may_run_again(entry):
             return await self._fail(job, record, INTERRUPTED)
-        again = partial(open_calls.begin_again, call_id=record.id, owner=self._engine.node_id, epoch=job.epoch)
-        if not await job.tx(again):
+        if not await job.tx(partial(_begin_again, record.id, owner=self._engine.node_id, epoch=job.epoch)):
             return None
         return await self._execute(job, ticket, opening, entry, record, gates)
+
+    async def _answered(self, job: RunningJob, ticket: Ticket, record: CallRecord, found: _Found) -> JsonValue:
+        """The upstream asked before it goes on: with the answers, its request is sent again."""
+        unanswered = [row for row in found.asked if row.answer is None]
+        deadline = min(row.deadline for row in found.asked)
+        if unanswered and found.now < deadline:
+            await job.park(questions.wake_key(record.id), deadline, partial(_is_unanswered, record.id))
+            return await self.run(job)
+        try:
+            answers = {row.upstream_key: row.answer or questions.unanswered(row) for row in found.asked}
+            entry, opening = await self._checked(ticket, record, found.gates)
+        except CallError as error:
+            return await self._fail(job, record, CallFailure.of(error))
+        if not await job.tx(partial(_begin_again, record.id, owner=self._engine.node_id, epoch=job.epoch)):
+            return None
+        state = found.asked[0].upstream_state
+        return await self._execute(job, ticket, opening, entry, record, found.gates, answers=answers, state=state)
 
     async def _checked(
         self, ticket: Ticket, record: CallRecord, gates: Sequence[ApprovalRecord]
@@ -233,15 +267,27 @@ class WaitingCalls:
         entry: Entry,
         record: CallRecord,
         gates: Sequence[ApprovalRecord],
+        *,
+        answers: Mapping[str, JsonObject] | None = None,
+        state: str | None = None,
     ) -> None:
         request = self._as_run(opening.request, entry)
+        interview = None
+        if request.may_ask:
+            interview = Interview(request, self._store, self._engine, answers=answers, upstream_state=state)
         self._bench.observers.tell(request, CallState.PROCESSING, None, None)
         started = record.started or self._bench.clock.now()
         details = _details(ticket, gates)
         then: NewCall | None = None
         try:
             job.check()
-            result = await execute(self._bench.providers, request, entry, Running(request.principal.label))
+            running = Running(request.principal.label)
+            try:
+                result = await execute(self._bench.providers, request, entry, running, interview)
+            except NeedsInput as needs:
+                questions.must_be_askable(needs.questions, request.may_ask)
+                await self._ask_again(job, record, needs)
+                return
         except CallError as error:
             ending = Ending.of_failure(CallFailure.of(error), started)
         else:
@@ -251,6 +297,21 @@ class WaitingCalls:
         ending = replace(ending, details={**(ending.details or {}), **details} or None)
         settled = await self._bench.recorder.ended(opening, ending)
         await self._settle(job, replace(settled, execution="node"), ending, then)
+
+    async def _ask_again(self, job: RunningJob, record: CallRecord, needs: NeedsInput) -> None:
+        """Another round: its questions and the job that waits for their answers, in one transaction."""
+        ids = questions.new_ids(needs.questions)
+        deadline = await self._store.read(lambda c: c.now()) + questions.ANSWER_WITHIN
+
+        def asked(c: Connection) -> bool:
+            questions.ask(record.id, needs.questions, ids, c, held=False, state=needs.state)
+            return True
+
+        try:
+            await job.park(questions.wake_key(record.id), deadline, asked)
+        except RunEnded:
+            self._engine.hint(f"call:{record.id}")
+            raise
 
     async def _settle(self, job: RunningJob, record: CallRecord, ending: Ending, then: NewCall | None) -> None:
         """The end of the call and of its job, and the follow-up, in one transaction."""
@@ -276,7 +337,8 @@ class WaitingCalls:
     def _as_run(self, request: CallRequest, entry: Entry) -> CallRequest:
         """With a key that a second run of an idempotent tool repeats."""
         key = request.idempotency_key or (request.call_id if may_run_again(entry) else None)
-        return replace(request, idempotency_key=key, progress=self.progress.get(request.call_id))
+        progress, log = self._listeners.get(request.call_id, (None, None))
+        return replace(request, idempotency_key=key, progress=progress, log=log)
 
     def _hint(self, record: CallRecord, *more: str) -> None:
         session = (f"session:{record.session_id}",) if record.session_id else ()
@@ -289,7 +351,23 @@ def may_run_again(entry: Entry) -> bool:
 
 
 def _look(call_id: str, c: Connection) -> _Found:
-    return _Found(rows.get(c, call_id), approval_rows.of_call(c, call_id), c.now())
+    record = rows.get(c, call_id)
+    asked = questions.latest_round(c, call_id) if record is not None and record.state is CallState.PROCESSING else ()
+    return _Found(record, approval_rows.of_call(c, call_id), asked, c.now())
+
+
+def _begin_again(call_id: str, c: Connection, *, owner: str, epoch: int) -> bool:
+    """What an earlier run asked and nobody answered is asked no more."""
+    if not open_calls.begin_again(c, call_id, owner=owner, epoch=epoch):
+        return False
+    questions.close(call_id, frozenset(row.id for row in questions.latest_round(c, call_id)), c)
+    question_rows.take(c, call_id)
+    return True
+
+
+def _is_unanswered(call_id: str, c: Connection) -> bool:
+    """Under the job's lock: is there still something to wait for?"""
+    return any(row.answer is None for row in questions.latest_round(c, call_id))
 
 
 def _is_undecided(call_id: str, c: Connection) -> bool:

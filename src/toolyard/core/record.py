@@ -51,7 +51,7 @@ class CallRecord:
     epoch: int | None = None
     deadline: float | None = None
     """When waiting ends, in epoch seconds."""
-    waiting: Literal["approval", "client"] | None = None
+    waiting: Literal["approval", "client", "question"] | None = None
 
     @property
     def namespace(self) -> str:

@@ -151,12 +151,13 @@ def page(
 def delete_before(c: Connection, limit: float, *, at_most: int = 500) -> int:
     """Delete up to `at_most` ended calls that are older than `limit`; returns how many went."""
     rows = c.execute(
-        "SELECT rid FROM calls WHERE created < ? AND state IN ('COMPLETE', 'ERROR') ORDER BY created LIMIT ?",
+        "SELECT rid, id FROM calls WHERE created < ? AND state IN ('COMPLETE', 'ERROR') ORDER BY created LIMIT ?",
         limit,
         at_most,
     ).fetchall()
     key = "rowid" if c.dialect == "sqlite" else "rid"
-    for (rid,) in rows:
+    for rid, call_id in rows:
+        c.execute("DELETE FROM questions WHERE call_id = ?", call_id)
         c.execute(f"DELETE FROM call_texts WHERE {key} = ?", rid)  # noqa: S608
         c.execute("DELETE FROM calls_to_index WHERE rid = ?", rid)
         c.execute("DELETE FROM calls WHERE rid = ?", rid)

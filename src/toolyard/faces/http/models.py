@@ -120,7 +120,7 @@ class CallResult(Given):
 class WaitingOut(Given):
     """What an open call waits for."""
 
-    kind: Literal["approval", "client"]
+    kind: Literal["approval", "client", "question"]
     id: str | None = Field(description="Of the approval, or of the client's request.")
     deadline: Time | None
     url: str | None = Field(default=None, description="Where a person can decide.")
