@@ -13,7 +13,9 @@ from toolyard.faces.mcp.face import Context
 
 async def open_questions(ctx: Context, outcome: CallOutcome) -> dict[str, JsonObject]:
     """Requests by key, as `inputRequests` holds them; empty when no answer of this client counts."""
-    return {}
+    if outcome.waiting is None:
+        return {}
+    return {asked.key: {"method": asked.method, "params": asked.params} for asked in outcome.waiting.questions}
 
 
 async def give_answers(ctx: Context, record: CallRecord, answers: Mapping[str, Any]) -> None:
@@ -21,3 +23,5 @@ async def give_answers(ctx: Context, record: CallRecord, answers: Mapping[str, A
     Raises:
         BadInput: an answer of the wrong shape; none was taken.
     """
+    if answers:
+        await ctx.face.app.questions.answer(record.id, answers, ctx.principal)

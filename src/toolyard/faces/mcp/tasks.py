@@ -88,26 +88,35 @@ _reported: WeakValueDictionary[str, TaskProgress] = WeakValueDictionary()
 
 
 async def begin(ctx: Context, request: CallRequest, soft: float) -> CallOutcome | JsonObject:
-    """Run a call in the background for `soft` seconds: its outcome, or the `CreateTaskResult` that stands for it.
+    """Run a call for `soft` seconds: its outcome, its questions, or the `CreateTaskResult` that stands for both.
 
     Until that is answered, a client that leaves cancels its call; afterwards it does not.
 
     Raises:
         ToolyardError: as `Calls.invoke`.
     """
-    calls = ctx.face.app.calls
     progress = TaskProgress(request.progress)
     _reported[request.call_id] = progress
-    call_id = calls.start(replace(request, progress=progress, recorded_first=True))
-    if soft > 0 and (outcome := await calls.wait(call_id, soft)) is not None:
+    calls = ctx.face.app.calls
+    outcome = await calls.invoke_within(replace(request, progress=progress, recorded_first=True), soft)
+    if outcome is not None and soft > 0 and (outcome.state.is_final or _asks(outcome)):
         return outcome
-    record = await _on_record(ctx, call_id)
+    record = await _on_record(ctx, request.call_id)
     if record.state.is_final and (soft > 0 or record.started is None):
         return await calls.outcome(record.id)
     ctx.running.cancel = None
     progress.request = None
+    return await handed_out(ctx, record)
+
+
+async def handed_out(ctx: Context, record: CallRecord) -> JsonObject:
+    """The `CreateTaskResult` of a call that is on record."""
     task = await task_of(ctx, record)
     return {"resultType": "task", **_fields(ctx, task), "_meta": {META_SERVER_INFO: ctx.face.server_info}}
+
+
+def _asks(outcome: CallOutcome) -> bool:
+    return outcome.waiting is not None and outcome.waiting.kind == "question"
 
 
 async def _on_record(ctx: Context, call_id: str) -> CallRecord:
