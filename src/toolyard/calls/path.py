@@ -267,7 +267,7 @@ class Calls(Outcomes):
             self._observers.tell(request, CallState.PROCESSING, None, None)
             result = await execute(self._providers, request, entry, running, running.asking)
         except NeedsInput as needs:
-            return await self._ask(opening, entry, needs, started)
+            return await self._ask(opening, entry, needs, started, begun=begun)
         except CallError as error:
             return await self._fail(opening, CallFailure.of(error), started, begun=begun)
         except asyncio.CancelledError:
@@ -282,14 +282,17 @@ class Calls(Outcomes):
         self._observers.tell(request, CallState.ERROR, self._clock.now() - started, failure)
         return CallOutcome(request.call_id, request.tool, CallState.ERROR, None, failure)
 
-    async def _ask(self, opening: Opening, entry: Entry, needs: NeedsInput, started: float) -> CallOutcome:
+    async def _ask(
+        self, opening: Opening, entry: Entry, needs: NeedsInput, started: float, *, begun: bool
+    ) -> CallOutcome:
         """The upstream wants answers before it goes on: from now on the call is its job's, which waits for them."""
         request = opening.request
         try:
             questions.must_be_askable(needs.questions, request.may_ask)
         except CallError as error:
-            begun = bool(request.may_ask) or entry.tool.action_class is not ActionClass.READ
             return await self._fail(opening, CallFailure.of(error), started, begun=begun)
+        # Nothing runs here any more: whoever cancels it has to do so on record.
+        self._running.pop(request.call_id, None)
         ticket = Ticket.of(request, entry.tool.definition_hash)
         job_id = new_id("job")
         leave = partial(

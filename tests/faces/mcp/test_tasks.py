@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from toolyard.catalog import Server, ToolSettings
 from toolyard.core.call import Progress, ToolResult
 from toolyard.core.errors import ProtocolError
 from toolyard.core.principal import Principal, PrincipalKind, Scope
+from toolyard.core.question import ELICITATION, NeedsInput, Question
 from toolyard.core.tool import Annotations
 from toolyard.faces.mcp import build
 from toolyard.providers.base import Invocation
@@ -25,6 +26,8 @@ TASKS = "io.modelcontextprotocol/tasks"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 REVIEWER = Principal(PrincipalKind.KEY, "reviewer", "reviewer", frozenset({Scope.APPROVE}))
 KNOWS_TASKS = {CAPABILITIES: {"extensions": {TASKS: {}}}}
+KNOWS_FORMS = {CAPABILITIES: {"elicitation": {}, "extensions": {TASKS: {}}}}
+FORM = {"mode": "form", "message": "Well?", "requestedSchema": {"type": "object", "properties": {}}}
 ENDED = {"completed", "failed", "cancelled"}
 
 
@@ -34,6 +37,21 @@ async def break_protocol(invocation: Invocation) -> ToolResult:
 
 async def crash(invocation: Invocation) -> ToolResult:
     raise RuntimeError("not a CallError, so a fault of ours")
+
+
+async def confirm(invocation: Invocation) -> ToolResult:
+    """Asks two things at once, and holds the questions in memory."""
+    if invocation.ask is None:
+        return ToolResult.of_text("nobody to ask")
+    answers = await invocation.ask([Question("name", ELICITATION, FORM), Question("sure", ELICITATION, FORM)])
+    return ToolResult.of_value({key: dict(answer) for key, answer in answers.items()})
+
+
+async def relay(invocation: Invocation) -> ToolResult:
+    """As a modern upstream that asks once."""
+    if not invocation.answers:
+        raise NeedsInput([Question("name", ELICITATION, FORM)], "its state")
+    return ToolResult.of_value({"state": invocation.upstream_state, **invocation.answers})
 
 
 @pytest.fixture
@@ -50,6 +68,8 @@ def kit(slow: Slow) -> Scripted:
     for name, run in {"failing": fail, "broken": break_protocol, "crashing": crash}.items():
         kit.add(name, run, task="always")
     kit.add("plain", slow, task="never")
+    kit.add("confirm", confirm, task="always")
+    kit.add("relay", relay, task="always", annotations=Annotations(read_only=True))
     return kit
 
 
@@ -66,10 +86,18 @@ def wire(app: App) -> Wire:
     return Wire(build(app))
 
 
-async def ask(wire: Wire, method: str, params: Mapping[str, Any], **kwargs: Any) -> Any:
+@pytest.fixture
+async def patient(tmp_path: Path, kit: Scripted) -> AsyncIterator[Wire]:
+    """A yard that gives out no task before a minute has passed."""
+    async with App.running(Settings(data_dir=tmp_path / "patient", demo=True, task_after_seconds=60)) as app:
+        await app.supervisor.add_and_start(kit)
+        yield Wire(build(app))
+
+
+async def ask(wire: Wire, method: str, params: Mapping[str, Any], meta: Mapping[str, Any] = KNOWS_TASKS) -> Any:
     """The result of a request that declares the extension."""
     headers = {"Mcp-Name": params["taskId"]} if "taskId" in params else None
-    answer = await wire.modern(method, params, meta=KNOWS_TASKS, headers=headers, **kwargs)
+    answer = await wire.modern(method, params, meta=meta, headers=headers)
     return answer.json["result"]
 
 
@@ -78,14 +106,19 @@ async def call(wire: Wire, tool: str, **arguments: Any) -> Any:
 
 
 async def ended(wire: Wire, task: Mapping[str, Any]) -> Any:
+    return await once(wire, task, ENDED)
+
+
+async def once(wire: Wire, task: Mapping[str, Any], statuses: Collection[str]) -> Any:
+    """The task when its status is one of these."""
     async with asyncio.timeout(10):
-        while (now := await ask(wire, "tasks/get", {"taskId": task["taskId"]}))["status"] not in ENDED:
+        while (now := await ask(wire, "tasks/get", {"taskId": task["taskId"]}))["status"] not in statuses:
             pass
     return now
 
 
-async def test_a_quick_call_is_answered_as_it_always_was(wire: Wire) -> None:
-    result = await call(wire, "echo", text="hi")
+async def test_a_quick_call_is_answered_as_it_always_was(patient: Wire) -> None:
+    result = await call(patient, "echo", text="hi")
     assert (result["resultType"], result["structuredContent"]) == ("complete", {"text": "hi"})
     assert "taskId" not in result
 
@@ -186,19 +219,13 @@ async def test_a_cancelled_task_stops_its_tool_and_cancelling_again_changes_noth
         assert not {"result", "error"} & last.keys()
 
 
-async def test_a_client_that_leaves_before_it_has_a_task_cancels_its_call(
-    tmp_path: Path, kit: Scripted, slow: Slow
-) -> None:
-    async with App.running(Settings(data_dir=tmp_path / "data", demo=True, task_after_seconds=60)) as app:
-        await app.supervisor.add_and_start(kit)
-        request = Wire(build(app)).modern_open(
-            "tools/call", {"name": "kit_slow_action", "arguments": {}}, meta=KNOWS_TASKS
-        )
-        async with asyncio.timeout(10):
-            await slow.started.wait()
-            request.disconnect()
-            await slow.over.wait()
-        await request.done()
+async def test_a_client_that_leaves_before_it_has_a_task_cancels_its_call(patient: Wire, slow: Slow) -> None:
+    request = patient.modern_open("tools/call", {"name": "kit_slow_action", "arguments": {}}, meta=KNOWS_TASKS)
+    async with asyncio.timeout(10):
+        await slow.started.wait()
+        request.disconnect()
+        await slow.over.wait()
+    await request.done()
     assert slow.ended == "cancelled"
 
 
@@ -288,3 +315,56 @@ async def test_the_same_idempotency_key_finds_the_same_task(wire: Wire, slow: Sl
     assert first["taskId"] == again["taskId"]
     slow.release.set()
     assert (await ended(wire, again))["status"] == "completed"
+
+
+@requirement("mcp.tasks")
+async def test_a_task_asks_and_goes_on_when_every_question_is_answered(wire: Wire) -> None:
+    task = await ask(wire, "tools/call", {"name": "kit_confirm_action", "arguments": {}}, KNOWS_FORMS)
+    asking = await once(wire, task, {"input_required"})
+    wanted = {"method": ELICITATION, "params": FORM}
+    assert asking["inputRequests"] == {"name": wanted, "sure": wanted}
+    accepted = {"action": "accept", "content": {"text": "Ada"}}
+    await ask(wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": {"name": accepted, "x": {"y": 1}}})
+    assert (await once(wire, task, {"input_required"}))["inputRequests"] == {"sure": wanted}
+    last_answer = {"sure": {"action": "decline"}, "name": {"action": "cancel"}}
+    await ask(wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": last_answer})
+    last = await ended(wire, task)
+    assert last["result"]["structuredContent"] == {"name": accepted, "sure": {"action": "decline"}}
+    again = await ask(wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": last_answer})
+    assert again["resultType"] == "complete"
+
+
+async def test_an_upstreams_question_is_asked_by_the_task_and_its_state_stays_here(wire: Wire) -> None:
+    task = await ask(wire, "tools/call", {"name": "kit_relay_action", "arguments": {}}, KNOWS_FORMS)
+    asking = await once(wire, task, {"input_required"})
+    assert "its state" not in str(asking)
+    answer = {"action": "accept", "content": {"text": "Ada"}}
+    await ask(wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": {"name": answer}})
+    last = await ended(wire, task)
+    assert last["result"]["structuredContent"] == {"state": "its state", "name": answer}
+
+
+async def test_an_answer_of_the_wrong_shape_is_refused_and_the_task_goes_on_asking(wire: Wire) -> None:
+    task = await ask(wire, "tools/call", {"name": "kit_relay_action", "arguments": {}}, KNOWS_FORMS)
+    await once(wire, task, {"input_required"})
+    for wrong in ("yes", {"action": "perhaps"}, {}):
+        params = {"taskId": task["taskId"], "inputResponses": {"name": wrong}}
+        answer = await wire.modern("tasks/update", params, meta=KNOWS_TASKS, headers={"Mcp-Name": task["taskId"]})
+        assert answer.error == (400, -32602)
+    assert list((await once(wire, task, {"input_required"}))["inputRequests"]) == ["name"]
+
+
+async def test_a_task_that_asks_can_be_cancelled(wire: Wire) -> None:
+    for name in ("confirm", "relay"):
+        task = await ask(wire, "tools/call", {"name": f"kit_{name}_action", "arguments": {}}, KNOWS_FORMS)
+        await once(wire, task, {"input_required"})
+        await ask(wire, "tasks/cancel", {"taskId": task["taskId"]})
+        assert (await ended(wire, task))["status"] == "cancelled"
+
+
+async def test_a_task_never_asks_a_client_that_cannot_answer(wire: Wire) -> None:
+    declined = await ended(wire, await call(wire, "confirm"))
+    assert declined["result"]["content"][0]["text"] == "nobody to ask"
+    refused = await ended(wire, await call(wire, "relay"))
+    assert (refused["status"], refused["result"]["isError"]) == ("completed", True)
+    assert "elicitation.form" in refused["result"]["content"][0]["text"]

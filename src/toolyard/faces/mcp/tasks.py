@@ -16,6 +16,7 @@ from toolyard.core.call import CallOutcome, CallRequest, Progress, ProgressSink
 from toolyard.core.clock import SystemClock
 from toolyard.core.errors import BadInput, NotFound, StoreUnavailable
 from toolyard.core.json import JsonObject, JsonValue, dumps
+from toolyard.core.question import capabilities_from_wire
 from toolyard.core.record import CallRecord
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.task_questions import give_answers, open_questions
@@ -98,6 +99,8 @@ async def begin(ctx: Context, request: CallRequest, soft: float) -> CallOutcome 
     progress = TaskProgress(request.progress)
     _reported[request.call_id] = progress
     calls = ctx.face.app.calls
+    if soft == 0:
+        request = replace(request, may_ask=capabilities_from_wire(ctx.capabilities))
     outcome = await calls.invoke_within(replace(request, progress=progress, recorded_first=True), soft)
     if outcome is not None and soft > 0 and (outcome.state.is_final or _asks(outcome)):
         return outcome
