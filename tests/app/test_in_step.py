@@ -14,6 +14,7 @@ from toolyard.app import App, Settings
 from toolyard.catalog import Server, ToolSettings
 from toolyard.core.approval import Gate
 from toolyard.core.call import CallRequest, CallState, Origin
+from toolyard.store import providers
 
 
 @pytest.fixture
@@ -62,3 +63,52 @@ async def test_policies_and_servers_changed_on_one_node_come_into_force_on_anoth
         await becomes(lambda: "vets" not in two.servers)
         assert told
         assert "default" in two.servers
+
+
+DOORS = b"""{"openapi": "3.1.0", "info": {"title": "Doors", "version": "1"}, "servers": [{"url": "http://127.0.0.1:9"}],
+"paths": {"/doors": {"get": {"operationId": "listDoors", "responses": {"200": {"description": "All."}}}}}}"""
+WINDOWS = DOORS.replace(b"Doors", b"Windows").replace(b"doors", b"windows")
+
+
+@pytest.mark.postgres
+async def test_providers_added_changed_and_removed_on_one_node_are_so_on_another(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    database = postgres_server.new_database()
+
+    def node(name: str) -> Settings:
+        return Settings(data_dir=tmp_path / name, blobs=str(tmp_path / "blobs"), database=database)
+
+    def tools(app: App) -> set[str]:
+        return {entry.id for entry in app.catalog.snapshot.entries if entry.tool.namespace != "toolyard"}
+
+    async with App.running(node("one")) as one, App.running(node("two")) as two:
+        await one.import_openapi(document=DOORS, cluster="House")
+        await becomes(lambda: tools(two) == {"house:listDoors"})
+        await two.import_openapi(document=WINDOWS, cluster="House")
+        await becomes(lambda: tools(one) == {"house:listWindows"})
+        assert (await one.import_openapi(document=DOORS, cluster="Other")).title == "Doors"
+        await becomes(lambda: tools(two) == {"house:listWindows", "other:listDoors"})
+        await two.remove_provider("house")
+        await one.delete_cluster("Other")
+        await becomes(lambda: not tools(one) and not tools(two))
+        assert one.provider_config("house") is None
+
+
+async def test_a_kept_provider_that_can_no_longer_be_read_is_listed_with_the_reason_and_the_rest_starts(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(data_dir=tmp_path)
+    async with App.running(settings) as app:
+        await app.import_openapi(document=DOORS, cluster="House")
+        broken = providers.ProviderRow("old", {"kind": "mcp", "sideways": True}, None)
+        await app.store.tx(lambda c: providers.save_provider(c, broken))
+    async with App.running(settings) as app:
+        assert app.catalog.snapshot.get("house:listDoors") is not None
+        status = app.supervisor.status("old")
+        assert status.state != "up"
+        await becomes(lambda: "sideways" in (app.supervisor.status("old").last_error or ""))
+        await app.remove_provider("old")
+        assert app.supervisor.provider("old") is None
+    async with App.running(settings) as app:
+        assert app.supervisor.provider("old") is None

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
 from toolyard.app.approval_news import ApprovalNews
-from toolyard.app.building import build_provider
 from toolyard.app.builtins import builtin_provider
 from toolyard.app.housekeeping import Housekeeping
 from toolyard.app.imports import Imports
 from toolyard.app.in_step import InStep
 from toolyard.app.notices import Notices
 from toolyard.app.policies import Policies
+from toolyard.app.providing import Providing
 from toolyard.app.servers import DEFAULT_SERVER, all_servers
 from toolyard.app.servers import save as save_server
 from toolyard.app.settings import Settings
@@ -28,9 +27,8 @@ from toolyard.calls.questions import Questions
 from toolyard.calls.sessions import Sessions
 from toolyard.catalog import Catalog, Server, Snapshot, ToolSettings
 from toolyard.core.clock import SystemClock
-from toolyard.core.errors import BadInput, Conflict, NotFound
+from toolyard.core.errors import Conflict, NotFound
 from toolyard.core.record import CallEvent
-from toolyard.core.tool import Tool
 from toolyard.durable.engine import Engine
 from toolyard.durable.events import Bus
 from toolyard.egress import Egress
@@ -41,10 +39,6 @@ from toolyard.identity.operators import Operators
 from toolyard.logs import log_safely
 from toolyard.manifest import (
     Manifest,
-    OpenApiConfig,
-    ProviderConfig,
-    dump_provider,
-    parse_provider,
 )
 from toolyard.notify import Notifier, channels_of
 from toolyard.providers.supervisor import ProviderStatus, Supervisor
@@ -52,13 +46,10 @@ from toolyard.store import providers as rows
 from toolyard.store.blobs import Blobs
 from toolyard.store.open import open_store
 
-if TYPE_CHECKING:
-    from toolyard.providers.openapi import ImportedApi
-
 _log = structlog.get_logger("toolyard.app")
 
 
-class App:
+class App(Providing):
     """One node. Build it, `start` it, hand it to the faces, `stop` it; or use `App.running`."""
 
     def __init__(self, settings: Settings, manifest: Manifest | None = None) -> None:
@@ -86,6 +77,7 @@ class App:
         self.servers: dict[str, Server] = {DEFAULT_SERVER.id: DEFAULT_SERVER}
         self.engine = Engine(self.store, bus=self.bus, url=self.settings.url)
         self._in_step = InStep(self.engine, self.clock, self._read_settings_again)
+        super().__init__(self.settings.manifest_dir, self._in_step.tell)
         self.policies = Policies(self.store, self.catalog, self.servers, changed=self._in_step.tell)
         self.sessions = Sessions(self.store, self.engine, self.clock)
         self.calls = Calls(
@@ -118,10 +110,6 @@ class App:
         )
         self.imports = Imports(self.egress, self.blobs)
         self._housekeeping = Housekeeping(self.store, self.blobs, self.clock, self.settings.retention_days)
-        self._configs: dict[str, ProviderConfig] = {}
-        self._declared: set[str] = set()
-        self._replacing: set[str] = set()
-        self._removed_tools: set[str] = set()
         self._server_watchers: list[Callable[[], None]] = []
         self.calls.observe(self._call_changed)
         self.catalog.on_publish(self._catalog_changed)
@@ -150,7 +138,7 @@ class App:
         await self.policies.load()
         await self._load_servers()
         self.supervisor.add(builtin_provider(self.calls))
-        await self._add_providers()
+        await self.add_known_providers()
         await self.supervisor.start()
         # Jobs only now: an approved call that waits must find its tool.
         await self.engine.start()
@@ -188,180 +176,7 @@ class App:
         if self.servers != before:
             for callback in self._server_watchers:
                 callback()
-
-    async def _add_providers(self) -> None:
-        for config in self.manifest.all_providers:
-            provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
-            if provider is None:
-                _log.warning("this kind of provider is not served yet", provider=config.id)
-                continue
-            self._remember(config)
-            self._declared.add(config.id)
-            self.supervisor.add(provider, required=config.required, start_timeout=config.start_timeout)
-        for row in await self.store.read(rows.providers):
-            if row.id in self._declared:
-                _log.warning("the manifest's provider hides one that was added at run time", provider=row.id)
-                continue
-            config = parse_provider({**row.config, "id": row.id})
-            if row.document_ref is not None and isinstance(config, OpenApiConfig):
-                provider = self.imports.restore(config, row.document_ref)
-            else:
-                provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
-            if provider is not None:
-                self._remember(config)
-                self.supervisor.add(provider, required=False, start_timeout=config.start_timeout)
-
-    # -- providers
-
-    def provider_config(self, provider_id: str) -> ProviderConfig | None:
-        return self._configs.get(provider_id)
-
-    def is_declared(self, provider_id: str) -> bool:
-        """Whether it comes from the manifest, so that only an edit of the manifest changes it for good."""
-        return provider_id in self._declared
-
-    async def add_provider(self, config: ProviderConfig) -> ProviderStatus:
-        """Keep a new provider and contact it. One that does not answer is kept and retried, unless it is required.
-
-        Raises:
-            BadInput: this kind is not served yet.
-            Conflict: the id is taken.
-            ProviderError: it is required and did not answer; nothing was kept.
-        """
-        if self.supervisor.provider(config.id) is not None:
-            raise Conflict(f"There is a provider {config.id!r} already.", suggestion="Choose another id.")
-        provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
-        if provider is None:
-            raise BadInput("Providers of this kind are not served yet.", where="kind")
-        self._remember(config)
-        try:
-            await self.supervisor.add_and_start(provider, required=config.required, start_timeout=config.start_timeout)
-            await self._save(config, None)
-        except BaseException:
-            self._configs.pop(config.id, None)
-            if self.supervisor.provider(config.id) is not None:
-                await self.supervisor.remove(config.id)
-            raise
-        return self.supervisor.status(config.id)
-
-    async def update_provider(self, config: ProviderConfig) -> ProviderStatus:
-        """Replace a provider's configuration; its tools stay until the new one answered.
-
-        Raises:
-            NotFound, BadInput
-            Conflict: it is declared in the manifest.
-        """
-        self._must_be_ours(config.id)
-        document_ref = await self._kept_document(config)
-        if document_ref is not None and isinstance(config, OpenApiConfig):
-            provider = self.imports.restore(config, document_ref)
-        else:
-            provider = build_provider(config, self.egress, self.imports, self.settings.manifest_dir)
-        if provider is None:
-            raise BadInput("Providers of this kind are not served yet.", where="kind")
-        await self._save(config, document_ref)
-        self._remember(config)
-        self._replacing.add(config.id)
-        try:
-            await self.supervisor.remove(config.id)
-        finally:
-            self._replacing.discard(config.id)
-        await self.supervisor.add_and_start(provider, start_timeout=config.start_timeout)
-        return self.supervisor.status(config.id)
-
-    async def _kept_document(self, config: ProviderConfig) -> str | None:
-        """The document that was kept for a provider, while it still is what the configuration names."""
-        present = self._configs.get(config.id)
-        if not (isinstance(present, OpenApiConfig) and isinstance(config, OpenApiConfig)):
-            return None
-        if (present.url, present.cluster) != (config.url, config.cluster):
-            return None
-        return await self._document_of(config.id)
-
-    async def _document_of(self, provider_id: str) -> str | None:
-        stored = await self.store.read(rows.providers)
-        return next((row.document_ref for row in stored if row.id == provider_id), None)
-
-    async def remove_provider(self, provider_id: str) -> None:
-        """
-        Raises:
-            NotFound: there is no such provider.
-            Conflict: it is declared in the manifest, or built in.
-        """
-        self._must_be_ours(provider_id)
-        await self._drop(provider_id)
-
-    async def refresh_provider(self, provider_id: str) -> ProviderStatus:
-        """
-        Raises:
-            NotFound: there is no such provider.
-            ProviderError: it did not answer.
-        """
-        await self.supervisor.refresh(provider_id)
-        return self.supervisor.status(provider_id)
-
-    async def import_openapi(
-        self,
-        *,
-        url: str | None = None,
-        document: bytes | None = None,
-        cluster: str | None = None,
-        provider_id: str | None = None,
-        base_url: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> ImportedApi:
-        """Turn an API document into tools, at once and for good. Importing the same cluster again replaces it.
-
-        Raises:
-            BadInput: neither or both of `url` and `document`, or an id that cannot be one.
-            Conflict: the id belongs to another kind of provider, or the same import is running right now.
-            ProviderError: the document cannot be read.
-        """
-        async with self.imports.prepare(
-            url=url, document=document, cluster=cluster, provider_id=provider_id, base_url=base_url, headers=headers
-        ) as prepared:
-            config, api = prepared.config, prepared.api
-            present = self._configs.get(config.id)
-            if present is None and self.supervisor.provider(config.id) is not None:
-                raise Conflict(f"{config.id!r} is a built-in provider.", suggestion="Choose another cluster name.")
-            if present is not None and (not isinstance(present, OpenApiConfig) or config.id in self._declared):
-                raise Conflict(
-                    f"There is another provider {config.id!r} already.",
-                    suggestion="Choose another cluster name or provider id.",
-                )
-            document_ref = await self.imports.keep(api)
-            await self._save(config, document_ref)
-            self._remember(config)
-            self._removed_tools -= {tool.id for tool in api.tools}
-            self._replacing.add(config.id)
-            try:
-                if present is not None:
-                    await self.supervisor.remove(config.id)
-            finally:
-                self._replacing.discard(config.id)
-            await self.supervisor.add_and_start(self.imports.provider(config, api))
-            return api
-
-    async def delete_cluster(self, name: str) -> int:
-        """Remove every tool of a cluster, in every face, in one snapshot; returns how many.
-
-        An imported API goes for good. Tools of any other provider stay away until the next start, or until the provider
-        is added again.
-
-        Raises:
-            NotFound: there is no such cluster.
-        """
-        cluster = next((found for found in self.catalog.snapshot.clusters() if found.name == name), None)
-        if cluster is None:
-            raise NotFound(f"There is no cluster {name!r}.")
-        ids = {entry.id for entry in cluster.entries}
-        self._removed_tools |= ids
-        self.catalog.remove_tools(ids)
-        for namespace in cluster.namespaces:
-            emptied = not any(entry.tool.namespace == namespace for entry in self.catalog.snapshot.entries)
-            if emptied and isinstance(self._configs.get(namespace), OpenApiConfig):
-                await self._drop(namespace)
-        return len(ids)
+        await self.follow_providers()
 
     # -- servers and tools
 
@@ -405,19 +220,8 @@ class App:
 
     # -- wiring
 
-    def _publish(self, namespace: str, tools: Sequence[Tool]) -> None:
-        config = self._configs.get(namespace)
-        kept = [tool for tool in tools if tool.id not in self._removed_tools]
-        if config is not None:
-            kept = [tool if tool.time_limit else replace(tool, time_limit=config.timeout) for tool in kept]
-        self.catalog.publish(namespace, kept)
-
     def _set_availability(self, namespace: str, available: bool, reason: str | None) -> None:  # noqa: FBT001
         self.catalog.set_availability(namespace, available, reason)
-
-    def _forget(self, namespace: str) -> None:
-        if namespace not in self._replacing:
-            self.catalog.remove(namespace)
 
     def _is_coming(self, namespace: str) -> bool:
         return self.supervisor.provider(namespace) is not None and self.supervisor.status(namespace).state != "up"
@@ -432,36 +236,6 @@ class App:
         if event.state.is_final or self.bus.is_watched("call"):
             self.bus.publish("call", event.to_wire())
 
-    def _remember(self, config: ProviderConfig) -> None:
-        self._configs[config.id] = config
-        self.policies.remember(config)
-
-    async def _save(self, config: ProviderConfig, document_ref: str | None) -> None:
-        row = rows.ProviderRow(config.id, dump_provider(config, reveal=True), document_ref)
-        replaced = await self._document_of(config.id)
-        await self.store.tx(lambda c: rows.save_provider(c, row))
-        if replaced is not None and replaced != document_ref:
-            await self.imports.discard(replaced)
-
-    async def _drop(self, provider_id: str) -> None:
-        document_ref = await self._document_of(provider_id)
-        await self.store.tx(lambda c: rows.delete_provider(c, provider_id))
-        await self.supervisor.remove(provider_id)
-        self._removed_tools = {tool for tool in self._removed_tools if not tool.startswith(f"{provider_id}:")}
-        if document_ref is not None:
-            await self.imports.discard(document_ref)
-        self._configs.pop(provider_id, None)
-        self.policies.forget(provider_id)
-
-    def _must_be_ours(self, provider_id: str) -> None:
-        if self.supervisor.provider(provider_id) is None:
-            raise NotFound(f"There is no provider {provider_id!r}.")
-        if provider_id in self._declared or provider_id not in self._configs:
-            raise Conflict(
-                f"The provider {provider_id!r} is declared in the manifest or built in.",
-                suggestion="Change the manifest and start again.",
-            )
-
 
 def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
     """The command line comes before the manifest."""
@@ -469,4 +243,6 @@ def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
         settings,
         public_url=settings.public_url or manifest.settings.public_url or "",
         retention_days=settings.retention_days or manifest.settings.retention_days,
+        blobs=settings.blobs or manifest.settings.blobs or "",
+        hold_seconds=manifest.settings.hold_seconds or settings.hold_seconds,
     )

@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toolyard.app.imports import Imports
-from toolyard.core.errors import BadInput
+from toolyard.core.call import ToolResult
+from toolyard.core.errors import BadInput, CallError, ErrorCode, ProviderError
+from toolyard.core.json import JsonObject
+from toolyard.core.tool import Kind, Tool
 from toolyard.egress import Egress
 from toolyard.manifest import McpConfig, OpenApiConfig, ProviderConfig, PythonConfig
-from toolyard.providers.base import Provider
+from toolyard.providers.base import Invocation, Provider
+
+
+class UnusableProvider:
+    """In the place of one whose kept configuration this version cannot use: it is listed, with the reason."""
+
+    def __init__(self, provider_id: str, config: JsonObject, reason: str) -> None:
+        self.id = provider_id
+        known = config.get("kind")
+        self.kind = Kind(str(known)) if known in {kind.value for kind in Kind} else Kind.BUILTIN
+        self.address = ""
+        self._reason = reason
+
+    async def start(self) -> None:
+        """
+        Raises:
+            ProviderError: always.
+        """
+        raise ProviderError(
+            f"The configuration kept for provider {self.id!r} cannot be used: {self._reason}",
+            suggestion="Correct it, or remove the provider.",
+        )
+
+    async def tools(self) -> Sequence[Tool]:
+        return ()
+
+    async def call(self, invocation: Invocation) -> ToolResult:
+        raise CallError(ErrorCode.UPSTREAM, self._reason)
+
+    async def health(self) -> None:
+        await self.start()
+
+    def on_change(self, notify: Callable[[], None]) -> None:
+        """It never changes."""
+
+    async def close(self) -> None:
+        """It holds nothing."""
 
 
 def build_provider(

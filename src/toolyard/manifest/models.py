@@ -280,6 +280,11 @@ class SettingsConfig(_Model, frozen=True, kw_only=True):
     """How clients reach this yard from outside, for links."""
     allowed_hosts: Patterns = ()
     """More names for the Host and Origin headers of MCP clients, besides `public_url` and loopback; `*` for all."""
+    blobs: Text | None = None
+    """Where large results, images and imported documents are kept: a folder, or a URL such as `s3://bucket/prefix`.
+    Several nodes need one that all of them reach."""
+    hold_seconds: Annotated[float, Meta(ge=0, le=3600)] | None = None
+    """How long an MCP request is held while its call waits for a person; 60 when it is not said."""
     notifications: tuple[NotificationConfig, ...] = ()
     """Who is told when a call waits for a decision."""
 

@@ -43,6 +43,12 @@ def serve(
     ] = DEFAULT_PORT,
     database: Database = None,
     data_dir: DataDir = DEFAULT_DATA_DIR,
+    blobs: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TOOLYARD_BLOBS", help="A folder or a URL such as s3://bucket for large results and documents."
+        ),
+    ] = None,
     public_url: Annotated[
         str | None, typer.Option(envvar="TOOLYARD_PUBLIC_URL", help="How clients reach this yard, for links.")
     ] = None,
@@ -60,6 +66,7 @@ def serve(
         settings = Settings(
             data_dir=data_dir,
             database=database or "",
+            blobs=blobs or "",
             host=host,
             port=bound.getsockname()[1],
             public_url=public_url or "",
