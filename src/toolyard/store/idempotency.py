@@ -22,8 +22,22 @@ class Claim:
 def claim(
     connection: Connection, principal: str, key: str, *, request_hash: str, owner: str, now: float, expires: float
 ) -> Claim:
-    """Take the key for `owner`, or return who has it. Claims and answers that expired are gone."""
+    """Take the key for `owner` (`<node>/<claim>`), or return who has it. Claims and answers that expired are gone, and
+    so are the claims of nodes that died before they answered."""
     connection.execute("DELETE FROM idempotency WHERE expires <= ?", now)
+    taken = _take(connection, principal, key, request_hash=request_hash, owner=owner, expires=expires)
+    if taken.status is None and taken.owner != owner and not _lives(connection, taken.owner.partition("/")[0]):
+        release(connection, principal, key, owner=taken.owner)
+        return _take(connection, principal, key, request_hash=request_hash, owner=owner, expires=expires)
+    return taken
+
+
+def _lives(connection: Connection, node: str) -> bool:
+    found = connection.execute("SELECT 1 FROM nodes WHERE id = ? AND lease >= ?", node, connection.now())
+    return found.fetchone() is not None
+
+
+def _take(connection: Connection, principal: str, key: str, *, request_hash: str, owner: str, expires: float) -> Claim:
     connection.execute(
         "INSERT INTO idempotency (principal, key, request_hash, owner, expires) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
@@ -39,7 +53,7 @@ def claim(
         key,
     ).fetchone()
     if row is None:  # taken and given back by another transaction in between: nobody has it
-        return Claim(request_hash, "", None, None, None)
+        return Claim(request_hash, owner="", status=None, headers=None, body=None)
     return Claim(*cast("tuple[str, str, int | None, str | None, str | None]", row))
 
 

@@ -89,14 +89,19 @@ async def test_another_node_knows_the_answer_too(local: httpx2.AsyncClient, app:
 
 
 async def test_a_request_that_another_node_is_answering_is_told_to_wait(local: httpx2.AsyncClient, app: App) -> None:
-    claim = partial(
-        rows.claim, principal="local:local", key="9d1f", request_hash="?", owner="other", now=app.clock.now()
-    )
+    other = f"{app.engine.node_id}/other"
+    claim = partial(rows.claim, principal="local:local", key="9d1f", request_hash="?", owner=other, now=app.clock.now())
     await app.store.tx(lambda c: claim(c, expires=app.clock.now() + CLAIM_FOR))
     answer = await make_server(local)
     assert answer.status_code == 409
     await app.store.tx(lambda c: claim(c, expires=0))  # a claim that has run out is nobody's
     await app.store.tx(lambda c: c.execute("UPDATE idempotency SET expires = 0"))
+    assert (await make_server(local)).status_code == 201
+
+
+async def test_a_key_whose_node_died_before_it_answered_is_free_again(local: httpx2.AsyncClient, app: App) -> None:
+    claim = partial(rows.claim, principal="local:local", key="9d1f", request_hash="?", owner="node_dead/one")
+    await app.store.tx(partial(claim, now=app.clock.now(), expires=app.clock.now() + CLAIM_FOR))
     assert (await make_server(local)).status_code == 201
 
 
@@ -151,6 +156,9 @@ async def test_a_key_that_cannot_be_kept_is_refused(local: httpx2.AsyncClient, k
 
 async def test_rows_are_claimed_answered_released_and_expire(store: Store) -> None:
     clock = HandClock()
+    await store.tx(
+        lambda c: c.execute("INSERT INTO nodes (id, lease, version, url, started) VALUES ('n', 1e12, '', '', 0)")
+    )
 
     async def claim(owner: str, request_hash: str = "h") -> rows.Claim:
         return await store.tx(
@@ -165,21 +173,21 @@ async def test_rows_are_claimed_answered_released_and_expire(store: Store) -> No
             )
         )
 
-    assert (await claim("one")).owner == "one"
-    assert await claim("one") == rows.Claim("h", "one", None, None, None)
-    assert (await claim("two")).owner == "one"
-    await store.tx(partial(rows.release, principal="key:a", key="k", owner="two"))
-    assert (await claim("two")).owner == "one"
-    await store.tx(partial(rows.release, principal="key:a", key="k", owner="one"))
-    assert (await claim("two")).owner == "two"
+    assert (await claim("n/one")).owner == "n/one"
+    assert await claim("n/one") == rows.Claim("h", "n/one", None, None, None)
+    assert (await claim("n/two")).owner == "n/one"
+    await store.tx(partial(rows.release, principal="key:a", key="k", owner="n/two"))
+    assert (await claim("n/two")).owner == "n/one"
+    await store.tx(partial(rows.release, principal="key:a", key="k", owner="n/one"))
+    assert (await claim("n/two")).owner == "n/two"
     answer = partial(rows.answer, principal="key:a", key="k", status=201, headers="{}", body="done")
-    await store.tx(partial(answer, owner="one", expires=clock.now() + KEPT_FOR))
-    assert (await claim("three")).status is None
-    await store.tx(partial(answer, owner="two", expires=clock.now() + KEPT_FOR))
-    await store.tx(partial(rows.release, principal="key:a", key="k", owner="two"))
-    assert await claim("three", "other") == rows.Claim("h", "two", 201, "{}", "done")
+    await store.tx(partial(answer, owner="n/one", expires=clock.now() + KEPT_FOR))
+    assert (await claim("n/three")).status is None
+    await store.tx(partial(answer, owner="n/two", expires=clock.now() + KEPT_FOR))
+    await store.tx(partial(rows.release, principal="key:a", key="k", owner="n/two"))
+    assert await claim("n/three", "other") == rows.Claim("h", "n/two", 201, "{}", "done")
     clock.pass_(KEPT_FOR)
-    assert (await claim("three")).owner == "three"
+    assert (await claim("n/three")).owner == "n/three"
 
 
 async def test_reading_takes_no_notice_of_a_key(local: httpx2.AsyncClient, face: ASGIApp) -> None:

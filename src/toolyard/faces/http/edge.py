@@ -39,7 +39,7 @@ Plain = Callable[[Request], Awaitable[Response]]
 class Edge:
     def __init__(self, app: App, counters: Counters) -> None:
         self._app = app
-        self._idempotency = Idempotency(app.store, SystemClock())
+        self._idempotency = Idempotency(app.store, SystemClock(), app.engine.node_id)
         self._control_plane: ASGIApp | None = None
         self._importing = asyncio.Lock()
         self._plain: Mapping[str, Plain] = {

@@ -28,7 +28,7 @@ from toolyard.store.idempotency import Claim
 
 KEPT_FOR = 24 * 3600.0
 CLAIM_FOR = 600.0
-"""Seconds after which a key whose node died in the middle may be used again."""
+"""Seconds after which a key that was never answered may be used again; at once, when the node that had it died."""
 LARGEST_KEPT = 8 * 1024 * 1024
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _BOUNDARY = re.compile(rb'boundary="?([^";,]+)"?')
@@ -77,9 +77,10 @@ class _Answer:
 
 
 class Idempotency:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, node_id: str) -> None:
         self._store = store
         self._clock = clock
+        self._node_id = node_id
         self._answering: dict[tuple[str, str], asyncio.Event] = {}
 
     async def answer(
@@ -104,7 +105,7 @@ class Idempotency:
     async def _answer_once(
         self, app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send, *, caller: str, key: str
     ) -> None:
-        owner, request_hash, now = new_id("idem"), _request_hash(scope, body), self._clock.now()
+        owner, request_hash, now = f"{self._node_id}/{new_id('idem')}", _request_hash(scope, body), self._clock.now()
         claim = await self._store.tx(
             partial(
                 rows.claim,
