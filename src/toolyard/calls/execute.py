@@ -7,10 +7,12 @@ from typing import Protocol
 
 import structlog
 
+from toolyard.calls.record import Opening
 from toolyard.catalog import Entry
 from toolyard.core.call import CallOutcome, CallRequest, ToolResult
 from toolyard.core.errors import CallError, ErrorCode
 from toolyard.core.question import NeedsInput
+from toolyard.core.record import CallRecord
 from toolyard.providers.base import Invocation
 
 DEFAULT_TIME_LIMIT = 30.0
@@ -34,7 +36,7 @@ class Asking(Protocol):
 class Running:
     """One call in flight on this node."""
 
-    __slots__ = ("asking", "cancelled", "principal", "repeats", "task", "waiting")
+    __slots__ = ("asking", "cancelled", "principal", "recording", "repeats", "task", "unrecorded", "waiting")
 
     def __init__(self, principal: str) -> None:
         self.principal = principal
@@ -44,6 +46,10 @@ class Running:
         self.repeats: str | None = None
         """The earlier call whose answer this one gives again."""
         self.waiting: list[asyncio.Future[CallOutcome]] = []
+        self.unrecorded: tuple[Opening, float] | None = None
+        """What would go on record now, of a call that otherwise does at its end only; and when it began."""
+        self.recording: asyncio.Task[CallRecord | None] | None = None
+        """Set once that is under way."""
 
     def cancel(self) -> None:
         self.cancelled = True

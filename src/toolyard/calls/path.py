@@ -29,7 +29,7 @@ from toolyard.catalog import Catalog, Entry, Server
 from toolyard.core.approval import Waiting
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, ProgressSink, ToolResult
 from toolyard.core.clock import Clock, SystemClock
-from toolyard.core.errors import CallError, Conflict, ErrorCode, NotFound
+from toolyard.core.errors import CallError, Conflict, ErrorCode, NotFound, StoreUnavailable
 from toolyard.core.ids import new_id
 from toolyard.core.principal import Principal
 from toolyard.core.question import LogSink, NeedsInput
@@ -259,21 +259,43 @@ class Calls(Outcomes):
             or request.session is not None
             or bool(request.may_ask)
         )
+        if not begun:
+            running.unrecorded = (opening, started)
+        ended: ToolResult | CallError | NeedsInput
         try:
             if begun and (earlier := await self._recorder.begin(opening, started)) is not None:
                 running.repeats = earlier.id
                 self._remember_repeat(request.call_id, earlier.id)
                 return await self._repeat(earlier, entry)
             self._observers.tell(request, CallState.PROCESSING, None, None)
-            result = await execute(self._providers, request, entry, running, running.asking)
-        except NeedsInput as needs:
-            return await self._ask(opening, entry, needs, started, begun=begun)
-        except CallError as error:
-            return await self._fail(opening, CallFailure.of(error), started, begun=begun)
+            ended = await execute(self._providers, request, entry, running, running.asking)
+        except (CallError, NeedsInput) as error:
+            ended = error
         except asyncio.CancelledError:
+            begun = begun or running.recording is not None
             self._recorder.end_soon(opening, Ending.of_failure(INTERRUPTED, started), begun=begun)
             raise
-        return await self._settle(opening, entry, result, started, begun=begun)
+        running.unrecorded = None
+        if running.recording is not None:
+            begun = await _succeeds(running.recording)
+        if isinstance(ended, ToolResult):
+            return await self._settle(opening, entry, ended, started, begun=begun)
+        if isinstance(ended, NeedsInput):
+            return await self._ask(opening, entry, ended, started, begun=begun)
+        return await self._fail(opening, CallFailure.of(ended), started, begun=begun)
+
+    async def put_on_record(self, call_id: str) -> None:
+        """Have a call that runs here on disk now, also when it only reads: somebody is given its id.
+
+        Raises:
+            StoreUnavailable: it could not be written. The call runs on.
+        """
+        running = self._running.get(call_id)
+        if running is None or running.unrecorded is None:
+            return
+        if running.recording is None:
+            running.recording = asyncio.create_task(self._recorder.begin(*running.unrecorded))
+        await asyncio.shield(running.recording)
 
     async def _fail(self, opening: Opening, failure: CallFailure, started: float, *, begun: bool) -> CallOutcome:
         request = opening.request
@@ -465,6 +487,15 @@ class Calls(Outcomes):
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, Conflict):
             _log.error("a background call could not be recorded", call=task.get_name(), error=str(error))
+
+
+async def _succeeds(recording: asyncio.Task[CallRecord | None]) -> bool:
+    """Whether a call that was put on record while it ran is there. If not, all of it goes there at its end."""
+    try:
+        await recording
+    except StoreUnavailable:
+        return False
+    return True
 
 
 def _in_session(request: CallRequest, entry: Entry) -> CallRequest:

@@ -99,9 +99,10 @@ async def begin(ctx: Context, request: CallRequest, soft: float) -> CallOutcome 
     progress = TaskProgress(request.progress)
     _reported[request.call_id] = progress
     calls = ctx.face.app.calls
+    request = replace(request, progress=progress)
     if soft == 0:
-        request = replace(request, may_ask=capabilities_from_wire(ctx.capabilities))
-    outcome = await calls.invoke_within(replace(request, progress=progress, recorded_first=True), soft)
+        request = replace(request, may_ask=capabilities_from_wire(ctx.capabilities), recorded_first=True)
+    outcome = await calls.invoke_within(request, soft)
     if outcome is not None and soft > 0 and (outcome.state.is_final or _asks(outcome)):
         return outcome
     record = await _on_record(ctx, request.call_id)
@@ -126,6 +127,7 @@ async def _on_record(ctx: Context, call_id: str) -> CallRecord:
     """The call, once it is on disk; an earlier one, where it repeats that."""
     calls = ctx.face.app.calls
     while True:
+        await calls.put_on_record(call_id)
         try:
             return await calls.get(calls.id_on_record(call_id))
         except NotFound:
