@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 from toolyard.calls.approve import PolicyBook, ProviderPolicy
 from toolyard.catalog import Catalog, Server, ToolSettings
 from toolyard.core.approval import AutoApprove
 from toolyard.core.errors import BadInput, NotFound
+from toolyard.core.tool import TASK_MODES, TaskMode
 from toolyard.manifest import ProviderConfig
 from toolyard.store import providers as rows
 from toolyard.store.base import Store
@@ -36,6 +38,7 @@ class Policies:
                 time_limit=row.time_limit,
                 description=row.description,
                 approval_timeout=row.approval_timeout,
+                task=cast("TaskMode | None", row.task),
             )
             self._catalog.apply_settings(row.tool, settings)
         clusters = await self._store.read(rows.cluster_policies)
@@ -52,7 +55,7 @@ class Policies:
         """
         Raises:
             NotFound: there is no such tool.
-            BadInput: an approval setting that is none.
+            BadInput: an approval or task setting that is none.
         """
         if self._catalog.snapshot.get(tool_id) is None:
             raise NotFound(f"There is no tool {tool_id!r}.")
@@ -62,6 +65,12 @@ class Policies:
                 where="approval",
                 suggestion="Use 'ask', 'never', or none to leave it to the policies of its cluster and provider.",
             )
+        if settings.task is not None and settings.task not in TASK_MODES:
+            raise BadInput(
+                f"{settings.task!r} is no task setting.",
+                where="task",
+                suggestion="Use 'never', 'auto', 'always', or none to leave it to the tool.",
+            )
         row = rows.ToolSettingsRow(
             tool_id,
             settings.enabled,
@@ -69,6 +78,7 @@ class Policies:
             settings.time_limit,
             settings.description,
             settings.approval_timeout,
+            settings.task,
         )
         await self._store.tx(partial(rows.save_tool_settings, row=row))
         self._catalog.apply_settings(tool_id, settings)

@@ -28,6 +28,7 @@ class ToolSettingsRow:
     time_limit: float | None
     description: str | None
     approval_timeout: float | None = None
+    task: str | None = None
 
 
 def save_provider(c: Connection, row: ProviderRow) -> None:
@@ -75,23 +76,24 @@ def servers(c: Connection) -> list[tuple[str, JsonObject]]:
 
 def save_tool_settings(c: Connection, row: ToolSettingsRow) -> None:
     c.execute(
-        "INSERT INTO tool_settings (tool, enabled, approval, time_limit, description, approval_timeout, updated) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET enabled = excluded.enabled, "
+        "INSERT INTO tool_settings (tool, enabled, approval, time_limit, description, approval_timeout, task, updated) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET enabled = excluded.enabled, "
         "approval = excluded.approval, time_limit = excluded.time_limit, description = excluded.description, "
-        "approval_timeout = excluded.approval_timeout, updated = excluded.updated",
+        "approval_timeout = excluded.approval_timeout, task = excluded.task, updated = excluded.updated",
         row.tool,
         int(row.enabled),
         row.approval,
         row.time_limit,
         row.description,
         row.approval_timeout,
+        row.task,
         c.now(),
     )
 
 
 def tool_settings(c: Connection) -> list[ToolSettingsRow]:
     rows = c.execute(
-        "SELECT tool, enabled, approval, time_limit, description, approval_timeout FROM tool_settings"
+        "SELECT tool, enabled, approval, time_limit, description, approval_timeout, task FROM tool_settings"
     ).fetchall()
     return [
         ToolSettingsRow(
@@ -101,8 +103,9 @@ def tool_settings(c: Connection) -> list[ToolSettingsRow]:
             time_limit=None if time_limit is None else float(time_limit),
             description=None if description is None else str(description),
             approval_timeout=None if approval_timeout is None else float(approval_timeout),
+            task=None if task is None else str(task),
         )
-        for tool, enabled, approval, time_limit, description, approval_timeout in rows
+        for tool, enabled, approval, time_limit, description, approval_timeout, task in rows
     ]
 
 

@@ -291,13 +291,14 @@ async def test_a_tools_page_says_whether_it_asks_and_why(
         "description": "",
         "approval": "",
         "approval_timeout": "60",
+        "task": "always",
     }
     assert (await client.post("/tool-settings/kennel:walk", data=fields)).status_code == 303
     entry = app.catalog.snapshot.get("kennel:walk")
     assert entry is not None
-    assert entry.settings == ToolSettings(approval_timeout=60.0)
+    assert entry.settings == ToolSettings(approval_timeout=60.0, task="always")
     assert "no policy asks for a decision" in await policy()
-    for bad in ({"approval": "always"}, {"approval_timeout": "-1"}):
+    for bad in ({"approval": "always"}, {"approval_timeout": "-1"}, {"task": "ask"}):
         assert (await client.post("/tool-settings/kennel:walk", data=fields | bad)).status_code == 422
 
 

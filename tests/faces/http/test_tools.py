@@ -45,7 +45,7 @@ async def test_a_tool_is_shown_with_schema_annotations_availability_and_policy(l
         "available": True,
         "callable": True,
         "reason": None,
-        "policy": {"enabled": True, "approval": None, "time_limit": None, "description": None},
+        "policy": {"enabled": True, "approval": None, "time_limit": None, "description": None, "task": None},
         "input_schema": {
             "type": "object",
             "properties": {"text": {"type": "string"}},
@@ -129,13 +129,20 @@ async def test_an_operators_overrides_are_in_force_at_once_and_can_be_taken_back
         "approval": None,
         "time_limit": 2.5,
         "description": "Better.",
+        "task": None,
     }
     off = (await local.patch("/v1/tools/yard:echo", json={"enabled": False})).json()
     assert (off["description"], off["callable"], off["policy"]["time_limit"]) == ("Better.", False, 2.5)
     assert "switched" in off["reason"]
     assert (await local.post("/v1/tools/yard:echo/call", json={"arguments": {"text": "x"}})).status_code == 404
     back = await local.patch("/v1/tools/yard:echo", json=dict.fromkeys(("enabled", "description", "time_limit")))
-    assert back.json()["policy"] == {"enabled": True, "approval": None, "time_limit": None, "description": None}
+    assert back.json()["policy"] == {
+        "enabled": True,
+        "approval": None,
+        "time_limit": None,
+        "description": None,
+        "task": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -359,3 +366,11 @@ async def test_each_part_of_the_catalog_asks_for_its_scope(clients: Clients) -> 
             assert "'manage'" in refused.json()["error"]
     refused = await reader.post("/v1/tools/yard:echo/call", json={"arguments": {"text": "x"}})
     assert refused.status_code == 403
+
+
+async def test_which_calls_become_tasks_is_an_operators_setting(local: httpx2.AsyncClient) -> None:
+    changed = await local.patch("/v1/tools/yard:echo", json={"task": "never"})
+    assert changed.json()["policy"]["task"] == "never"
+    assert (await local.patch("/v1/tools/yard:echo", json={"task": "sometimes"})).status_code == 422
+    back = await local.patch("/v1/tools/yard:echo", json={"task": None})
+    assert back.json()["policy"]["task"] is None

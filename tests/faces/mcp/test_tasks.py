@@ -15,7 +15,7 @@ from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.catalog import Server, ToolSettings
 from toolyard.core.call import Progress, ToolResult
-from toolyard.core.errors import ProtocolError
+from toolyard.core.errors import BadInput, ProtocolError
 from toolyard.core.principal import Principal, PrincipalKind, Scope
 from toolyard.core.question import ELICITATION, NeedsInput, Question
 from toolyard.core.tool import Annotations
@@ -183,6 +183,18 @@ async def test_an_operator_decides_which_tools_are_tasks(app: App, wire: Wire) -
     job, echoed = await call(wire, "job", text="x"), await call(wire, "echo", text="y")
     assert (job["resultType"], echoed["resultType"]) == ("complete", "task")
     assert (await ended(wire, echoed))["result"]["structuredContent"] == {"text": "y"}
+
+
+async def test_what_an_operator_decided_about_tasks_is_kept_over_a_restart(tmp_path: Path, kit: Scripted) -> None:
+    for decided in (None, "always"):
+        async with App.running(Settings(data_dir=tmp_path / "data", demo=True)) as app:
+            await app.supervisor.add_and_start(kit)
+            entry = app.catalog.snapshot.get("kit:echo")
+            assert entry is not None
+            assert entry.settings == ToolSettings(task=decided)
+            await app.set_tool_settings("kit:echo", ToolSettings(task="always"))
+            with pytest.raises(BadInput, match="is no task setting"):
+                await app.set_tool_settings("kit:echo", ToolSettings(task="sometimes"))  # type: ignore[arg-type]
 
 
 async def test_a_call_that_is_refused_is_never_a_task(wire: Wire, kit: Scripted) -> None:

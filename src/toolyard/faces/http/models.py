@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, St
 from toolyard.core.call import CallState
 from toolyard.core.principal import Scope
 from toolyard.core.record import ToolMetrics
-from toolyard.core.tool import ActionClass, Kind
+from toolyard.core.tool import ActionClass, Kind, TaskMode
 from toolyard.faces.http.validation import Strict
 
 T = TypeVar("T")
@@ -56,6 +56,7 @@ class ToolPolicy(Given):
     approval: str | None
     time_limit: float | None
     description: str | None
+    task: TaskMode | None
 
 
 class ToolOut(Given):
@@ -93,6 +94,11 @@ class ToolPatch(Strict):
     )
     time_limit: StrictInt | StrictFloat | None = Field(default=None, gt=0, le=86_400, description="Seconds.")
     description: str | None = Field(default=None, max_length=20_000)
+    task: TaskMode | None = Field(
+        default=None,
+        description="Whether MCP clients may get a task in place of the result: when the call takes long (`auto`), "
+        "at once (`always`), or `never`.",
+    )
 
 
 class CallBody(Strict):

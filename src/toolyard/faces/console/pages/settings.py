@@ -8,6 +8,7 @@ from dataclasses import replace
 from starlette.responses import Response
 
 from toolyard.core.errors import BadInput
+from toolyard.core.tool import TASK_MODES, TaskMode
 from toolyard.faces.console.pages import tryit
 from toolyard.faces.console.pages.tools import entry_of, tool_context
 from toolyard.faces.console.rendering import link, tool_url
@@ -22,6 +23,7 @@ async def save(visit: Visit) -> Response:
         time_limit = _seconds(visit.posted.get("time_limit"), "time_limit", "no time limit")
         approval = _approval(visit.posted.get("approval"))
         approval_timeout = _seconds(visit.posted.get("approval_timeout"), "approval_timeout", "no time to decide")
+        task = _task(visit.posted.get("task"))
     except BadInput as error:
         whole = await tool_context(visit, entry) | tryit.context(visit, entry, tryit.drawn(entry))
         whole |= {"settings_error": str(error), "path": tool_url(entry.id)}
@@ -33,6 +35,7 @@ async def save(visit: Visit) -> Response:
         time_limit=time_limit,
         approval=approval,
         approval_timeout=approval_timeout,
+        task=task,
         description=description if description and description != entry.tool.description.strip() else None,
     )
     await visit.app.set_tool_settings(entry.id, settings)
@@ -43,6 +46,15 @@ def _approval(text: str) -> str | None:
     if text not in ("", "ask", "never"):
         raise BadInput(f"{text[:40]!r} is no approval policy.", where="approval", suggestion="Choose one of the list.")
     return text or None
+
+
+def _task(text: str) -> TaskMode | None:
+    for mode in TASK_MODES:
+        if text == mode:
+            return mode
+    if text:
+        raise BadInput(f"{text[:40]!r} is no task setting.", where="task", suggestion="Choose one of the list.")
+    return None
 
 
 def _seconds(text: str, field: str, said: str) -> float | None:

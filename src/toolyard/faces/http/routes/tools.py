@@ -142,6 +142,7 @@ def tool_out(entry: Entry, *, schemas: bool = True) -> ToolOut:
             approval=settings.approval,
             time_limit=settings.time_limit,
             description=settings.description,
+            task=settings.task,
         ),
         input_schema=dict(tool.input_schema.document()) if schemas else None,
         output_schema=dict(tool.output_schema) if schemas and tool.output_schema is not None else None,
