@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from toolyard.catalog import Catalog, Server, View
+from toolyard.core.approval import ApprovalRecord
 from toolyard.core.call import CallOutcome, CallRequest
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.principal import Principal
@@ -18,6 +19,7 @@ from toolyard.durable.hints import Waiter
 from toolyard.faces.mcp.changes import Changes
 from toolyard.faces.mcp.headers import Headers, ParamHeaders, RawHeaders
 from toolyard.faces.mcp.lists import ToolLists
+from toolyard.faces.mcp.request_state import RequestStates
 from toolyard.faces.mcp.sessions import Session, Sessions
 from toolyard.faces.mcp.wire import META_SERVER_INFO, Era, RequestId
 from toolyard.store.base import Store
@@ -32,6 +34,17 @@ Cancel = Callable[[], Awaitable[object]]
 class Calls(Protocol):
     async def invoke(self, request: CallRequest) -> CallOutcome: ...
     async def cancel(self, call_id: str, principal: Principal) -> bool: ...
+    async def follow(
+        self,
+        call_id: str,
+        principal: Principal,
+        *,
+        hold: float | None,
+        known: frozenset[str] = ...,
+        progress: ProgressSink | None = ...,
+        log: LogSink | None = ...,
+        on_wait: Callable[[Waiting], None] | None = ...,
+    ) -> CallOutcome: ...
     async def put_on_record(self, call_id: str) -> None: ...
     async def invoke_within(self, request: CallRequest, seconds: float) -> CallOutcome | None: ...
     async def wait(self, call_id: str, seconds: float) -> CallOutcome | None: ...
@@ -44,6 +57,14 @@ class Questions(Protocol):
     async def answer(
         self, call_id: str, answers: Mapping[str, JsonObject], principal: Principal
     ) -> list[AskedQuestion]: ...
+
+
+class Approvals(Protocol):
+    async def get(self, approval_id: str) -> ApprovalRecord: ...
+    async def of_call(self, call_id: str) -> list[ApprovalRecord]: ...
+    async def decide(
+        self, approval_id: str, *, decision: Literal["approve", "reject"], principal: Principal
+    ) -> ApprovalRecord: ...
 
 
 class Engine(Protocol):
@@ -79,6 +100,10 @@ class FaceApp(Protocol):
     @property
     def questions(self) -> Questions: ...
     @property
+    def approvals(self) -> Approvals: ...
+    @property
+    def approvals(self) -> Approvals: ...
+    @property
     def engine(self) -> Engine: ...
     @property
     def servers(self) -> Mapping[str, Server]: ...
@@ -98,6 +123,7 @@ class Face:
         self.changes = Changes(app.catalog, app.servers)
         app.on_server_change(self.changes.look_soon)
         self.sessions = Sessions(app.store)
+        self.states = RequestStates(app.store)
         self.param_headers = ParamHeaders()
         self.server_info: dict[str, JsonValue] = {
             "name": "toolyard",
@@ -142,6 +168,8 @@ class Context:
     request_id: RequestId
     meta: Mapping[str, Any]
     push: Push
+    may_stream: bool = True
+    """Whether anything can reach the client before the answer."""
     running: Running = field(default_factory=Running)
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """A modern request's own; a legacy client's are in its session."""

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from toolyard.catalog import Entry
 from toolyard.core.call import CallOutcome, CallRequest, Progress, ProgressSink
 from toolyard.core.clock import SystemClock
-from toolyard.core.errors import BadInput, NotFound, StoreUnavailable
+from toolyard.core.errors import BadInput, Forbidden, NotFound, StoreUnavailable
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.question import capabilities_from_wire
 from toolyard.core.record import CallRecord
@@ -162,7 +162,7 @@ async def update_task(ctx: Context, params: Mapping[str, Any]) -> bytes:
     if not record.state.is_final:
         try:
             await give_answers(ctx, record, answers)
-        except BadInput as error:
+        except (BadInput, Forbidden) as error:
             raise RpcError(INVALID_PARAMS, str(error)) from error
     return _acknowledged(ctx)
 
