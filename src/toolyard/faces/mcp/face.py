@@ -9,11 +9,11 @@ from importlib.metadata import version
 from typing import Any, Literal, Protocol
 
 from toolyard.catalog import Catalog, Server, View
-from toolyard.core.approval import ApprovalRecord
-from toolyard.core.call import CallOutcome, CallRequest
+from toolyard.core.approval import ApprovalRecord, Waiting
+from toolyard.core.call import CallOutcome, CallRequest, ProgressSink
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.principal import Principal
-from toolyard.core.question import AskedQuestion
+from toolyard.core.question import AskedQuestion, LogSink
 from toolyard.core.record import CallRecord
 from toolyard.durable.hints import Waiter
 from toolyard.faces.mcp.changes import Changes
@@ -99,8 +99,6 @@ class FaceApp(Protocol):
     def calls(self) -> Calls: ...
     @property
     def questions(self) -> Questions: ...
-    @property
-    def approvals(self) -> Approvals: ...
     @property
     def approvals(self) -> Approvals: ...
     @property
