@@ -56,14 +56,19 @@ class Outcomes(Audit):
                     return None
                 await waiter.wait(left)
 
-    async def until_ended_or_asked(self, call_id: str, seconds: float | None) -> CallOutcome:
-        """The outcome: ended, or open with what the call asks its caller, or however it stands after `seconds`."""
+    async def until_ended_or_asked(
+        self, call_id: str, seconds: float | None, known: frozenset[str] = frozenset()
+    ) -> CallOutcome:
+        """The outcome: ended, or open with what the call asks its caller beside the questions whose ids are `known`, or
+        however it stands after `seconds`."""
         loop = asyncio.get_running_loop()
         until = None if seconds is None else loop.time() + seconds
         async with self._engine.watch(f"call:{call_id}") as waiter:
             while True:
                 outcome = await self.outcome(call_id)
-                asks = outcome.waiting is not None and outcome.waiting.kind == "question"
+                asks = outcome.waiting is not None and any(
+                    question.id not in known for question in outcome.waiting.questions
+                )
                 left = None if until is None else until - loop.time()
                 if outcome.state.is_final or asks or (left is not None and left <= 0):
                     return outcome

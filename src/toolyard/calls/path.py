@@ -133,12 +133,13 @@ class Calls(Outcomes):
         principal: Principal,
         *,
         hold: float | None,
+        known: frozenset[str] = frozenset(),
         progress: ProgressSink | None = None,
         log: LogSink | None = None,
         on_wait: Callable[[Waiting], None] | None = None,
     ) -> CallOutcome:
-        """What comes next of a call that was answered open: its end, its questions, or how it stands after `hold`
-        seconds (None: however long it takes). On any node.
+        """What comes next of a call that was answered open: its end, questions other than the `known` ones, or how it
+        stands after `hold` seconds (None: however long it takes). On any node.
 
         Raises:
             NotFound: there is no such call, or it is another principal's.
@@ -155,7 +156,7 @@ class Calls(Outcomes):
         if on_wait is not None and outcome.waiting is not None:
             on_wait(outcome.waiting)
         with self._waiting_calls.heard_by(call_id, progress, log):
-            return await self.until_ended_or_asked(call_id, hold)
+            return await self.until_ended_or_asked(call_id, hold, known)
 
     async def _invoke_asking(self, request: CallRequest) -> CallOutcome:
         """A call that may ask its caller goes on by itself once it does."""

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from toolyard.calls.ticket import KIND, Ticket
 from toolyard.core.call import CallFailure, CallRequest, Progress, ProgressSink
@@ -77,6 +78,18 @@ class Questions:
         self._engine.hint(f"call:{call_id}", *job)
         return [row.asked for row in still_open]
 
+    async def answer_one(self, question_id: str, answer: JsonObject, principal: Principal) -> None:
+        """As `answer`, for a client that was asked one question by its id. `{"error": {...}}` says that it failed.
+
+        Raises:
+            NotFound: there is no such question, or it is of another principal's call.
+            BadInput: see `answer`.
+        """
+        row = await self._store.read(partial(rows.get, question_id=question_id))
+        if row is None:
+            raise NotFound(f"There is no question {question_id[:100]!r}.")
+        await self.answer(row.call_id, {row.key: answer}, principal)
+
     async def _rows(self, call_id: str) -> list[QuestionRow]:
         return await self._store.read(partial(rows.of_call, call_id=call_id))
 
@@ -125,13 +138,12 @@ class Asker:
         async with self._engine.watch(f"call:{call_id}") as waiter:
             while True:
                 now, round_ = await self._store.read(partial(_round, call_id, ids))
-                answers = {row.upstream_key: row.answer for row in round_ if row.answer is not None}
-                if len(answers) == len(round_):
-                    return answers
+                if all(row.answer is not None for row in round_):
+                    return answers_of(round_)
                 deadline = min(row.deadline for row in round_)
                 if deadline <= now:
                     await self._store.tx(partial(close, call_id, ids))
-                    return answers | {row.upstream_key: unanswered(row) for row in round_ if row.answer is None}
+                    return answers_of(round_)
                 await waiter.wait(deadline - now)
 
 
@@ -296,18 +308,27 @@ def wake_key(call_id: str) -> str:
     return f"question:{call_id}"
 
 
-def unanswered(row: QuestionRow) -> JsonObject:
-    """
+def answers_of(round_: Sequence[QuestionRow]) -> dict[str, JsonObject]:
+    """What the asker is told, by the keys it gave. A person may leave a form open, or fail to be shown it.
+
     Raises:
-        CallError: `timeout`; only a person may leave a question open.
+        CallError: `timeout` or `upstream`: the client did not answer anything else than a form, or with an error.
     """
+    return {row.upstream_key: _told(row) for row in round_}
+
+
+def _told(row: QuestionRow) -> JsonObject:
+    failed = row.answer is not None and isinstance(row.answer.get("error"), Mapping)
+    if row.answer is not None and not failed and row.answer != UNANSWERED:
+        return row.answer
     if row.method == ELICITATION:
         return UNANSWERED
-    raise no_answer(row)
-
-
-def no_answer(row: QuestionRow) -> CallError:
-    return CallError(
+    if failed:
+        error = cast("JsonObject", cast("JsonObject", row.answer)["error"])
+        raise CallError(
+            ErrorCode.UPSTREAM, f"The tool asked its caller ({row.method}), which failed: {error.get('message')}"
+        )
+    raise CallError(
         ErrorCode.TIMEOUT,
         f"The tool asked its caller ({row.method}), and no answer came within {row.deadline - row.created:g} s.",
         suggestion="Call it again when the client can answer.",
@@ -384,6 +405,8 @@ def _check(row: QuestionRow, answer: object) -> None:
     """
     if not isinstance(answer, Mapping):
         raise BadInput(f"The answer to {row.key!r} must be an object.", where=row.key)
+    if isinstance(answer.get("error"), Mapping):  # pyright: ignore[reportUnknownMemberType]
+        return
     if row.method == ELICITATION:
         if answer.get("action") not in _ACTIONS:  # pyright: ignore[reportUnknownMemberType]
             raise BadInput(

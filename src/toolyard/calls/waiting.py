@@ -193,7 +193,7 @@ class WaitingCalls:
             await job.park(questions.wake_key(record.id), deadline, partial(_is_unanswered, record.id))
             return await self.run(job)
         try:
-            answers = {row.upstream_key: row.answer or questions.unanswered(row) for row in found.asked}
+            answers = questions.answers_of(found.asked)
             entry, opening = await self._checked(ticket, record, found.gates)
         except CallError as error:
             return await self._fail(job, record, CallFailure.of(error))

@@ -81,6 +81,11 @@ def of_call(c: Connection, call_id: str) -> list[QuestionRow]:
     return [_question(row) for row in rows]
 
 
+def get(c: Connection, question_id: str) -> QuestionRow | None:
+    row = c.execute(f"SELECT {_COLUMNS} FROM questions WHERE id = ?", question_id).fetchone()  # noqa: S608
+    return None if row is None else _question(row)
+
+
 def answer(c: Connection, question_id: str, answer: JsonObject, *, at: float) -> bool:
     """The first answer counts; False for every other."""
     return (

@@ -17,6 +17,7 @@ from toolyard.catalog import Server
 from toolyard.core.errors import Forbidden, Unauthenticated
 from toolyard.core.principal import Principal, Scope
 from toolyard.faces.mcp import headers as mirrored
+from toolyard.faces.mcp.asking import answered
 from toolyard.faces.mcp.classify import (
     NO_META,
     capabilities_in,
@@ -134,6 +135,7 @@ class Edge:
             receive, send, running, json=json, may_stream=stream, disconnect_cancels=ctx.era is Era.MODERN
         )
         ctx.push = exchange.push
+        ctx.may_stream = stream
         mark = (ctx.session.nonce, request_id) if ctx.session is not None else None
         if mark is not None:
             self.face.running[mark] = running
@@ -185,7 +187,7 @@ class Edge:
         return ctx
 
     async def _notified(self, message: Mapping[str, Any], caller: _Caller) -> None:
-        """A notification, or a response to a question of ours (we ask none yet).
+        """A notification, or a legacy client's response to a question of ours.
 
         Modern clients have nothing to notify us of: theirs are taken and dropped, as the specification allows.
         """
@@ -204,7 +206,9 @@ class Edge:
         session_id = caller.headers.get(H_SESSION)
         classify("notification", meta, version, session_id)
         session = await self._session(session_id or b"", caller)
-        if method == "notifications/cancelled":
+        if method is None:
+            await answered(self.face.app, message, caller.principal)
+        elif method == "notifications/cancelled":
             request_id = params.get("requestId")
             running = self.face.running.get((session.nonce, request_id)) if isinstance(request_id, str | int) else None
             if running is not None:

@@ -57,6 +57,7 @@ class Questions(Protocol):
     async def answer(
         self, call_id: str, answers: Mapping[str, JsonObject], principal: Principal
     ) -> list[AskedQuestion]: ...
+    async def answer_one(self, question_id: str, answer: JsonObject, principal: Principal) -> None: ...
 
 
 class Approvals(Protocol):

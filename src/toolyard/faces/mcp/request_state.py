@@ -2,7 +2,7 @@
 
 base64url(version, nonce, AES-256-GCM of a JSON array). It names the call and binds it to the principal, the server, the
 method, the name and the arguments; everything else is in the call's rows. It may be presented again: an answer counts
-once by its row, and a call that ended is answered with its recorded result. The key is kept in the store, for all nodes.
+once by its row, and a call that ended is answered with its recorded result. The store keeps the key, for all nodes.
 """
 
 from __future__ import annotations

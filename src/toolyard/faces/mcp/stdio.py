@@ -21,6 +21,7 @@ import structlog
 from toolyard.catalog import Server
 from toolyard.core.errors import NotFound
 from toolyard.core.principal import LOCAL_OPERATOR
+from toolyard.faces.mcp.asking import answered
 from toolyard.faces.mcp.classify import NO_META, capabilities_in, check_version, classify, meta_of, params_of
 from toolyard.faces.mcp.edge import MOST_BODY_BYTES, answer
 from toolyard.faces.mcp.face import DEFAULT_SERVER, Context, Face, FaceApp, Running
@@ -98,6 +99,7 @@ class StdioConnection:
                 raise RpcError(INVALID_REQUEST, f"The message is larger than {MOST_BODY_BYTES} bytes.")
             message = parse(line)
             if "method" not in message:
+                await answered(self._face.app, message, LOCAL_OPERATOR)
                 return
             if "id" not in message:
                 await self._notified(message["method"], params_of(message))

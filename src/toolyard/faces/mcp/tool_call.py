@@ -8,9 +8,12 @@ from typing import Any, cast
 from toolyard.catalog import Entry
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin, Progress, ProgressSink
 from toolyard.core.errors import ErrorCode, ToolyardError
-from toolyard.core.json import JsonValue, dumps
+from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.faces.mcp import headers, tasks
+from toolyard.faces.mcp.asking import Talk, may_ask
 from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.request_state import Bound
+from toolyard.faces.mcp.sessions import owner_of
 from toolyard.faces.mcp.tool_result import result_of
 from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
 from toolyard.faces.mcp.wire import (
@@ -41,6 +44,9 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     soft_limit = tasks.soft_limit(ctx, entry)
     report = _progress_sink(ctx)
     patience = None if report is None else Patience(report)
+    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_seconds)
+    able = may_ask(ctx)
+    state, answers = params.get("requestState"), params.get("inputResponses")
     request = CallRequest(
         tool=entry.id,
         arguments=arguments,
@@ -50,16 +56,24 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         idempotency_key=_idempotency_key(ctx),
         progress=patience and patience.progress,
         trace=_trace(ctx),
-        hold=hold_of(ctx.meta, ctx.face.app.settings.hold_seconds),
+        hold=0.0 if able else hold,
+        may_ask=able,
         on_wait=patience and patience.waits,
     )
     calls = ctx.face.app.calls
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
-        if soft_limit is None:
+        if state is not None or answers is not None:
+            talk = Talk(ctx, _bound(ctx, name, arguments), hold if soft_limit is None else soft_limit, patience)
+            outcome = await talk.taken_up(state, answers)
+            if soft_limit is not None and isinstance(outcome, CallOutcome) and not outcome.state.is_final:
+                outcome = await tasks.handed_out(ctx, await calls.get(outcome.call_id))
+        elif soft_limit is None:
             outcome = await calls.invoke(request)
         else:
             outcome = await tasks.begin(ctx, request, soft_limit)
+        if able and isinstance(outcome, CallOutcome) and outcome.waiting is not None and state is None:
+            outcome = await Talk(ctx, _bound(ctx, name, arguments), hold, patience).go_on(outcome)
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
@@ -71,6 +85,10 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     if outcome.waiting is not None:
         return dumps(pending_result(outcome, outcome.waiting, entry, ctx))
     return dumps(result_of(outcome, ctx.era, ctx.face.server_info))
+
+
+def _bound(ctx: Context, name: str, arguments: JsonObject) -> Bound:
+    return Bound(owner_of(ctx.principal), ctx.server.id, "tools/call", name, arguments)
 
 
 def unknown_tool(name: str) -> RpcError:

@@ -97,6 +97,11 @@ def response(request_id: RequestId, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(request_id), result)
 
 
+def request(request_id: RequestId, method: str, params: JsonObject) -> bytes:
+    """A request of ours to a legacy client."""
+    return dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
 def notification(method: str, params: JsonObject | None = None) -> bytes:
     frame: dict[str, object] = {"jsonrpc": "2.0", "method": method}
     if params is not None:
