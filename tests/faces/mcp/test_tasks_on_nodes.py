@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.faces.mcp.test_tasks import ENDED, KNOWS_TASKS, ask
+from tests.faces.mcp.test_tasks import ENDED, KNOWS_FORMS, KNOWS_TASKS, ask, once, relay
 from tests.faces.mcp.yard import Scripted, Slow, Wire, fill
 from tests.requirements import requirement
 from tests.store.postgres import PostgresServer
@@ -45,6 +45,7 @@ async def nodes(postgres_server: PostgresServer, tmp_path: Path) -> AsyncIterato
             app = await stack.enter_async_context(App.running(settings))
             kit = Scripted("kit")
             slow = fill(kit)
+            kit.add("relay", relay, task="always")
             await app.supervisor.add_and_start(kit)
             found.append(Node(app, Wire(build(app)), slow))
         yield found[0], found[1]
@@ -82,3 +83,17 @@ async def test_another_node_cancels_a_task_and_its_tool_stops(nodes: tuple[Node,
     async with asyncio.timeout(10):
         await a.slow.over.wait()
     assert a.slow.ended == "cancelled"
+
+
+@requirement("mcp.tasks")
+async def test_a_task_that_asks_outlives_the_node_that_asked(nodes: tuple[Node, Node]) -> None:
+    a, b = nodes
+    task = await ask(a.wire, "tools/call", {"name": "kit_relay_action", "arguments": {}}, KNOWS_FORMS)
+    await once(a.wire, task, {"input_required"})
+    await a.app.engine.abandon()
+    answer = {"action": "accept", "content": {"text": "Ada"}}
+    asking = await once(b.wire, task, {"input_required"})
+    assert list(asking["inputRequests"]) == ["name"]
+    await ask(b.wire, "tasks/update", {"taskId": task["taskId"], "inputResponses": {"name": answer}})
+    last = await ended(b.wire, task)
+    assert last["result"]["structuredContent"] == {"state": "its state", "name": answer}
