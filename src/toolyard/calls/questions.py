@@ -17,12 +17,22 @@ from functools import partial
 from typing import cast
 
 from toolyard.calls.ticket import KIND, Ticket
-from toolyard.core.call import CallFailure, CallRequest, Progress, ProgressSink
+from toolyard.core.call import CallRequest, Progress, ProgressSink
 from toolyard.core.errors import BadInput, CallError, ErrorCode, NotFound
 from toolyard.core.ids import new_id
 from toolyard.core.json import JsonObject
 from toolyard.core.principal import Principal
-from toolyard.core.question import ELICITATION, ROOTS, AskedQuestion, Capabilities, LogSink, NeedsInput, Question
+from toolyard.core.question import (
+    DECLINED,
+    ELICITATION,
+    ROOTS,
+    AskedQuestion,
+    Capabilities,
+    LogSink,
+    NeedsInput,
+    Question,
+    cannot_ask,
+)
 from toolyard.core.record import CallRecord
 from toolyard.durable import jobs
 from toolyard.durable.engine import Engine
@@ -37,7 +47,6 @@ from toolyard.store.questions import QuestionRow
 ANSWER_WITHIN = 600.0
 """Seconds that a question waits for its answer."""
 MOST_OF_A_CALL = 100
-DECLINED: JsonObject = {"action": "decline"}
 UNANSWERED: JsonObject = {"action": "cancel"}
 _ACTIONS = ("accept", "decline", "cancel")
 
@@ -343,15 +352,6 @@ def must_be_askable(questions: Sequence[Question], may_ask: Capabilities) -> Non
     for question in questions:
         if question.needs not in may_ask:
             raise cannot_ask(question)
-
-
-def cannot_ask(question: Question) -> CallError:
-    failure = CallFailure(
-        ErrorCode.UPSTREAM,
-        f"The tool asks for {question.method}, which the caller's client cannot answer ({question.needs}).",
-        "Call it through a client that declares this capability.",
-    )
-    return CallError(failure.code, failure.message, suggestion=failure.suggestion)
 
 
 def _without_asking(question: Question, may_ask: Capabilities) -> JsonObject | None:

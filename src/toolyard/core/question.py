@@ -11,11 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from toolyard.core.errors import CallError, ErrorCode
 from toolyard.core.json import JsonObject, JsonValue
 
 ELICITATION = "elicitation/create"
 SAMPLING = "sampling/createMessage"
 ROOTS = "roots/list"
+DECLINED: JsonObject = {"action": "decline"}
+"""The answer to a form that its caller cannot be shown."""
 
 Capabilities: TypeAlias = frozenset[str]
 """Of `elicitation.form`, `elicitation.url`, `sampling`, `sampling.tools`, `roots`."""
@@ -82,6 +85,14 @@ class AskedQuestion:
     created: float
     deadline: float
     answered: bool = False
+
+
+def cannot_ask(question: Question) -> CallError:
+    return CallError(
+        ErrorCode.UPSTREAM,
+        f"The tool asks for {question.method}, which the caller's client cannot answer ({question.needs}).",
+        suggestion="Call it through a client that declares this capability.",
+    )
 
 
 class NeedsInput(Exception):

@@ -92,12 +92,7 @@ class PythonProvider:
         if prepared is None or self._threads is None:
             raise CallError(ErrorCode.UPSTREAM, f"The tool {invocation.tool.id!r} is no longer there.")
         keywords = prepared.signature.convert(invocation.arguments)
-        context = Context(
-            call_id=invocation.call_id,
-            principal=invocation.principal,
-            time_limit=invocation.time_limit,
-            progress=invocation.progress,
-        )
+        context = Context(invocation)
         if prepared.signature.context_parameter:
             keywords[prepared.signature.context_parameter] = context
         self._running.add(context)
