@@ -14,9 +14,9 @@ from tests.faces.mcp.yard import TEXT, Scripted, Slow, Wire, echo, fail
 from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.catalog import Server, ToolSettings
-from toolyard.core.call import Progress, ToolResult
+from toolyard.core.call import CallRequest, Origin, Progress, ToolResult
 from toolyard.core.errors import BadInput, ProtocolError
-from toolyard.core.principal import Principal, PrincipalKind, Scope
+from toolyard.core.principal import LOCAL_OPERATOR, Principal, PrincipalKind, Scope
 from toolyard.core.question import ELICITATION, NeedsInput, Question
 from toolyard.core.tool import Annotations
 from toolyard.faces.mcp import build
@@ -380,3 +380,52 @@ async def test_a_task_never_asks_a_client_that_cannot_answer(wire: Wire) -> None
     refused = await ended(wire, await call(wire, "relay"))
     assert (refused["status"], refused["result"]["isError"]) == ("completed", True)
     assert "elicitation.form" in refused["result"]["content"][0]["text"]
+
+
+@requirement("mcp.tasks")
+async def test_the_users_own_confirmation_is_asked_by_the_task_and_given_by_an_update(
+    app: App, wire: Wire, kit: Scripted
+) -> None:
+    kit.add("pre_pay", echo, input_schema=TEXT)
+    kit.changed()
+    async with asyncio.timeout(10):
+        while app.catalog.snapshot.get("kit:pre_pay") is None:
+            await asyncio.sleep(0)
+    for agreed, expected in ((True, "COMPLETE"), (False, "ERROR")):
+        session = await app.sessions.create(LOCAL_OPERATOR, {})
+        waits = CallRequest(
+            "kit:pre_pay", {"text": "x"}, LOCAL_OPERATOR, Origin.MCP, server="default", session=session.id, hold=0.0
+        )
+        task = {"taskId": (await app.calls.invoke(waits)).call_id}
+        assert (await ask(wire, "tasks/get", task))["status"] == "working"
+        asking = await ask(wire, "tasks/get", task, KNOWS_FORMS)
+        [(key, form)] = asking["inputRequests"].items()
+        assert (asking["status"], form["method"], form["params"]["mode"]) == ("input_required", ELICITATION, "form")
+        answers = {key: {"action": "accept", "content": {"approve": agreed}}}
+        await ask(wire, "tasks/update", {**task, "inputResponses": answers}, KNOWS_FORMS)
+        last = await ended(wire, task)
+        assert (last["status"], last["result"]["isError"]) == ("completed", not agreed)
+        assert (await app.calls.get(task["taskId"])).state == expected
+
+
+async def test_questions_come_first_and_the_task_follows(tmp_path: Path, kit: Scripted, slow: Slow) -> None:
+    async def asks_first(invocation: Invocation) -> ToolResult:
+        assert invocation.ask is not None
+        await invocation.ask([Question("name", ELICITATION, FORM)])
+        return await slow(invocation)
+
+    kit.runs["slow"] = asks_first
+    async with App.running(Settings(data_dir=tmp_path / "data", demo=True, task_after_seconds=1)) as app:
+        await app.supervisor.add_and_start(kit)
+        wire = Wire(build(app))
+        params = {"name": "kit_slow_action", "arguments": {}}
+        first = await ask(wire, "tools/call", params, KNOWS_FORMS)
+        assert (first["resultType"], list(first["inputRequests"])) == ("input_required", ["name"])
+        assert "taskId" not in first
+        answers = {"name": {"action": "accept", "content": {}}}
+        again = {**params, "inputResponses": answers, "requestState": first["requestState"]}
+        second = await ask(wire, "tools/call", again, KNOWS_FORMS)
+        assert (second["resultType"], second["status"]) == ("task", "working")
+        assert not {"requestState", "inputRequests"} & second.keys()
+        slow.release.set()
+        assert (await ended(wire, second))["result"]["content"][0]["text"] == "at last"

@@ -138,11 +138,11 @@ class Talk:
             }
         if waiting.kind != "approval":
             return {}
-        question = await _about(self.ctx, waiting, able)
+        question = await about_approval(self.ctx, waiting, able)
         return {} if question is None else {waiting.id: question}
 
 
-async def _about(ctx: Context, waiting: Waiting, able: Capabilities) -> Question | None:
+async def about_approval(ctx: Context, waiting: Waiting, able: Capabilities) -> Question | None:
     """How this client can see to an approval."""
     approval = await ctx.face.app.approvals.get(waiting.id)
     what = f"{approval.tool} with {approval.arguments[:2000]}"

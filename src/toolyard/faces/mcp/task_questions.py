@@ -8,14 +8,20 @@ from typing import Any
 from toolyard.core.call import CallOutcome
 from toolyard.core.json import JsonObject
 from toolyard.core.record import CallRecord
+from toolyard.faces.mcp.asking import about_approval, decide, may_ask
 from toolyard.faces.mcp.face import Context
 
 
 async def open_questions(ctx: Context, outcome: CallOutcome) -> dict[str, JsonObject]:
     """Requests by key, as `inputRequests` holds them; empty when no answer of this client counts."""
-    if outcome.waiting is None:
+    waiting = outcome.waiting
+    if waiting is None:
         return {}
-    return {asked.key: {"method": asked.method, "params": asked.params} for asked in outcome.waiting.questions}
+    if waiting.kind == "approval":
+        # Only a form: a task that an operator decides is `working`, and its message says where.
+        form = await about_approval(ctx, waiting, may_ask(ctx) & {"elicitation.form"})
+        return {} if form is None else {waiting.id: {"method": form.method, "params": form.params}}
+    return {asked.key: {"method": asked.method, "params": asked.params} for asked in waiting.questions}
 
 
 async def give_answers(ctx: Context, record: CallRecord, answers: Mapping[str, Any]) -> None:
@@ -23,5 +29,9 @@ async def give_answers(ctx: Context, record: CallRecord, answers: Mapping[str, A
     Raises:
         BadInput: an answer of the wrong shape; none was taken.
     """
-    if answers:
+    if record.waiting == "approval":
+        waiting = (await ctx.face.app.calls.outcome(record.id)).waiting
+        if waiting is not None and waiting.id in answers:
+            await decide(ctx.face.app, ctx.principal, waiting.id, answers[waiting.id])
+    elif answers:
         await ctx.face.app.questions.answer(record.id, answers, ctx.principal)

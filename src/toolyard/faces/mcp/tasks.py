@@ -14,9 +14,8 @@ from weakref import WeakValueDictionary
 from toolyard.catalog import Entry
 from toolyard.core.call import CallOutcome, CallRequest, Progress, ProgressSink
 from toolyard.core.clock import SystemClock
-from toolyard.core.errors import BadInput, Forbidden, NotFound, StoreUnavailable
+from toolyard.core.errors import BadInput, NotFound, StoreUnavailable
 from toolyard.core.json import JsonObject, JsonValue, dumps
-from toolyard.core.question import capabilities_from_wire
 from toolyard.core.record import CallRecord
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.task_questions import give_answers, open_questions
@@ -101,7 +100,7 @@ async def begin(ctx: Context, request: CallRequest, soft: float) -> CallOutcome 
     calls = ctx.face.app.calls
     request = replace(request, progress=progress)
     if soft == 0:
-        request = replace(request, may_ask=capabilities_from_wire(ctx.capabilities), recorded_first=True)
+        request = replace(request, recorded_first=True)
     outcome = await calls.invoke_within(request, soft)
     if outcome is not None and soft > 0 and (outcome.state.is_final or _asks(outcome)):
         return outcome
@@ -162,7 +161,7 @@ async def update_task(ctx: Context, params: Mapping[str, Any]) -> bytes:
     if not record.state.is_final:
         try:
             await give_answers(ctx, record, answers)
-        except (BadInput, Forbidden) as error:
+        except BadInput as error:
             raise RpcError(INVALID_PARAMS, str(error)) from error
     return _acknowledged(ctx)
 
