@@ -154,8 +154,11 @@ class Approvals:
             )
 
     async def _must_be_the_user(self, principal: Principal, approval: ApprovalRecord) -> None:
-        """The gate of the session's own user; an operator cannot stand in."""
+        """The gate of the session's own user, or of the caller's where there is no session; an operator cannot stand
+        in."""
         session_id = approval.session_id
+        if session_id is None and approval.principal == principal.label:
+            return
         session = await self._store.read(lambda c: session_rows.get(c, session_id)) if session_id else None
         if session is None or session.principal != principal.label:
             raise Forbidden(

@@ -102,11 +102,13 @@ def _applied(policy: AutoApprove, tool: Tool, whose: str) -> tuple[bool, str]:
 
 
 def _user_reason(request: CallRequest, entry: Entry) -> str:
+    if request.session is None and "elicitation.form" in request.may_ask:
+        return f"the name of {entry.id} begins with pre_, so the caller's user confirms each call"
     if request.session is None:
         raise CallError(
             ErrorCode.DENIED,
             f"{entry.id} needs its user's confirmation, and this call belongs to no session in which to ask.",
-            suggestion="Call it within a session.",
+            suggestion="Call it within a session, or through an MCP client that can show forms (elicitation).",
         )
     return f"the name of {entry.id} begins with pre_, so the session's user confirms each call"
 
