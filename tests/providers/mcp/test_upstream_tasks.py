@@ -163,3 +163,12 @@ async def test_looks_that_stay_lost_end_the_call(monkeypatch: pytest.MonkeyPatch
             with pytest.raises(CallError, match="HTTP 503"):
                 await up.call("echo")
     assert len(sent(server, "tasks/get")) == upstream_tasks.MOST_LOST
+
+
+@pytest.mark.parametrize("status", ["completed", "input_required"])
+async def test_a_task_that_is_further_already_when_it_is_made_is_looked_at_before_anything_else(status: str) -> None:
+    server = upstream(task("completed", result=DONE))
+    server.answers["tools/call"] = CREATED | {"status": status}
+    with served(server) as url:
+        async with connected_http(url) as up:
+            assert (await up.call("echo")).text == "at last"

@@ -54,6 +54,11 @@ async def follow(link: Link, created: JsonObject, invocation: Invocation) -> Jso
     return await _Followed(link, task_id, invocation).to_its_end(created)
 
 
+def _stands(created: JsonObject) -> bool:
+    """Whether a task that was just made says all there is to it. One that asks or has ended already does not."""
+    return created.get("status", "working") == "working"
+
+
 async def resume(link: Link, task_id: str, invocation: Invocation) -> JsonObject:
     """As `follow`, for a task that has asked: the invocation holds the answers."""
     return await _Followed(link, task_id, invocation).answered()
@@ -69,10 +74,12 @@ class _Followed:
 
     async def answered(self) -> JsonObject:
         await self._request("tasks/update", {"inputResponses": dict(self._invocation.answers)})
-        return await self.to_its_end({})
+        return await self.to_its_end({"pollIntervalMs": 0})
 
     async def to_its_end(self, task: JsonObject) -> JsonObject:
         try:
+            if not _stands(task):
+                task = await self._get()
             while True:
                 ended = await self._look_at(task)
                 if ended is not None:
