@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faces.mcp.yard import TEXT, Scripted, Slow, Wire, echo, fail
+from tests.faces.mcp.yard import TEXT, Run, Scripted, Slow, Wire, echo, fail
 from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.catalog import Server, ToolSettings
@@ -408,13 +408,17 @@ async def test_the_users_own_confirmation_is_asked_by_the_task_and_given_by_an_u
         assert (await app.calls.get(task["taskId"])).state == expected
 
 
-async def test_questions_come_first_and_the_task_follows(tmp_path: Path, kit: Scripted, slow: Slow) -> None:
-    async def asks_first(invocation: Invocation) -> ToolResult:
+def asking_first(slow: Slow) -> Run:
+    async def run(invocation: Invocation) -> ToolResult:
         assert invocation.ask is not None
         await invocation.ask([Question("name", ELICITATION, FORM)])
         return await slow(invocation)
 
-    kit.runs["slow"] = asks_first
+    return run
+
+
+async def test_questions_come_first_and_the_task_follows(tmp_path: Path, kit: Scripted, slow: Slow) -> None:
+    kit.runs["slow"] = asking_first(slow)
     async with App.running(Settings(data_dir=tmp_path / "data", demo=True, task_after_seconds=1)) as app:
         await app.supervisor.add_and_start(kit)
         wire = Wire(build(app))
@@ -429,3 +433,19 @@ async def test_questions_come_first_and_the_task_follows(tmp_path: Path, kit: Sc
         assert not {"requestState", "inputRequests"} & second.keys()
         slow.release.set()
         assert (await ended(wire, second))["result"]["content"][0]["text"] == "at last"
+
+
+async def test_a_client_that_leaves_after_it_answered_cancels_its_call_too(
+    patient: Wire, kit: Scripted, slow: Slow
+) -> None:
+    kit.runs["slow"] = asking_first(slow)
+    params = {"name": "kit_slow_action", "arguments": {}}
+    first = await ask(patient, "tools/call", params, KNOWS_FORMS)
+    again = {**params, "inputResponses": {"name": {"action": "decline"}}, "requestState": first["requestState"]}
+    request = patient.modern_open("tools/call", again, meta=KNOWS_FORMS)
+    async with asyncio.timeout(10):
+        await slow.started.wait()
+        request.disconnect()
+        await slow.over.wait()
+    await request.done()
+    assert slow.ended == "cancelled"

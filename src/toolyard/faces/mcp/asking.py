@@ -73,6 +73,7 @@ class Talk:
             raise RpcError(INVALID_PARAMS, "params.inputResponses must be an object: answers by key.")
         call_id = await self.ctx.face.states.open(state, self.bound)
         calls, principal = self.ctx.face.app.calls, self.ctx.principal
+        self.ctx.running.cancel = lambda: calls.cancel(call_id, principal)
         try:
             await self.ctx.face.app.questions.answer(call_id, given, principal)
             outcome = await calls.follow(call_id, principal, hold=0.0)
