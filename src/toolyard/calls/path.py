@@ -160,21 +160,19 @@ class Calls(Outcomes):
 
     async def _invoke_asking(self, request: CallRequest) -> CallOutcome:
         """A call that may ask its caller goes on by itself once it does."""
-        interview = Interview(request, self._store, self._engine)
+        put_on_record = partial(self.put_on_record, request.call_id)
+        interview = Interview(request, self._store, self._engine, put_on_record=put_on_record)
         running = self._running.setdefault(request.call_id, Running(request.principal.label))
         running.asking = interview
         task = asyncio.create_task(self._invoke(interview.request, interview), name=request.call_id)
         self._background.add(task)
         task.add_done_callback(self._forget)
-        asked = asyncio.create_task(interview.asked.wait())
         try:
-            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, interview.asked}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             raise
-        finally:
-            asked.cancel()
         if task.done():
             return task.result()
         outcome = await self.outcome(request.call_id)
@@ -190,7 +188,7 @@ class Calls(Outcomes):
             self._release(request.call_id, running, error)
             raise
         self._release(request.call_id, running, outcome)
-        if interview is not None and interview.asked.is_set():
+        if interview is not None and interview.asked.done():
             self._engine.hint(f"call:{request.call_id}")
         return outcome if outcome.state.is_final else await self._hold(request, outcome)
 
@@ -258,7 +256,6 @@ class Calls(Outcomes):
             or request.idempotency_key is not None
             or request.recorded_first
             or request.session is not None
-            or bool(request.may_ask)
         )
         if not begun:
             running.unrecorded = (opening, started)
@@ -314,8 +311,13 @@ class Calls(Outcomes):
             questions.must_be_askable(needs.questions, request.may_ask)
         except CallError as error:
             return await self._fail(opening, CallFailure.of(error), started, begun=begun)
-        # Nothing runs here any more: whoever cancels it has to do so on record.
-        self._running.pop(request.call_id, None)
+        if not begun:
+            await self._recorder.begin(opening, started)
+        # Nothing runs here any more: whoever cancels it from now on has to do so on record.
+        running = self._running.pop(request.call_id, None)
+        if running is not None and running.cancelled:
+            failure = CallFailure(ErrorCode.CANCELLED, f"The call of {request.tool} was cancelled.")
+            return await self._fail(opening, failure, started, begun=True)
         ticket = Ticket.of(request, entry.tool.definition_hash)
         job_id = new_id("job")
         leave = partial(
@@ -365,7 +367,11 @@ class Calls(Outcomes):
         """
         task = self._start(replace(request, hold=seconds))
         await asyncio.wait({task}, timeout=seconds)
-        return task.result() if task.done() else None
+        if task.done():
+            return task.result()
+        # From now on others may follow it, perhaps on other nodes.
+        task.add_done_callback(lambda _: self._engine.hint(f"call:{request.call_id}"))
+        return None
 
     def _start(self, request: CallRequest) -> asyncio.Task[CallOutcome]:
         self._running[request.call_id] = Running(request.principal.label)
@@ -484,7 +490,6 @@ class Calls(Outcomes):
 
     def _forget(self, task: asyncio.Task[CallOutcome]) -> None:
         self._background.discard(task)
-        self._engine.hint(f"call:{task.get_name()}")
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, Conflict):
             _log.error("a background call could not be recorded", call=task.get_name(), error=str(error))

@@ -11,7 +11,7 @@ The call stays PROCESSING and `waiting` says `question`. Keys are never used twi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -113,9 +113,18 @@ class Asker:
     """`Invocation.ask` of one run: the tool waits here, in memory, and its answers come from any node."""
 
     def __init__(
-        self, request: CallRequest, store: Store, engine: Engine, *, on_ask: Callable[[], None], pause: Pause
+        self,
+        request: CallRequest,
+        store: Store,
+        engine: Engine,
+        *,
+        put_on_record: Callable[[], Awaitable[None]],
+        on_ask: Callable[[], None],
+        pause: Pause,
     ) -> None:
-        """`on_ask` is told once a round is on record. `pause` stops the call's clock while it is out."""
+        """`put_on_record` sees that the call has its row; `on_ask` is told once a round is on record. `pause` stops the
+        call's clock while it is out."""
+        self._put_on_record = put_on_record
         self._request = request
         self._store = store
         self._engine = engine
@@ -133,6 +142,7 @@ class Asker:
             return known
         ids = new_ids(wanted)
         with self._pause:
+            await self._put_on_record()
             await self._store.tx(partial(ask, self._request.call_id, wanted, ids, held=True, state=None))
             self._engine.hint(f"call:{self._request.call_id}")
             self._on_ask()
@@ -156,6 +166,10 @@ class Asker:
                 await waiter.wait(deadline - now)
 
 
+async def _is_on_record() -> None:
+    """A call that its job runs always is."""
+
+
 class Interview:
     """What one run of a call has besides its provider: a caller that can be asked, and may listen from another request
     than the one that began the call."""
@@ -168,8 +182,10 @@ class Interview:
         *,
         answers: Mapping[str, JsonObject] | None = None,
         upstream_state: str | None = None,
+        put_on_record: Callable[[], Awaitable[None]] = _is_on_record,
     ) -> None:
-        self.asked = asyncio.Event()
+        self.asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._put_on_record = put_on_record
         self._request = request
         self._store = store
         self._engine = engine
@@ -187,7 +203,14 @@ class Interview:
         self._progress, self._log = progress, log
 
     def invocation(self, invocation: Invocation, timer: asyncio.Timeout) -> Invocation:
-        asker = Asker(self._request, self._store, self._engine, on_ask=self.asked.set, pause=Pause(timer))
+        asker = Asker(
+            self._request,
+            self._store,
+            self._engine,
+            put_on_record=self._put_on_record,
+            on_ask=self._asks,
+            pause=Pause(timer),
+        )
         return replace(
             invocation,
             may_ask=self._request.may_ask,
@@ -195,6 +218,10 @@ class Interview:
             answers=self._answers,
             upstream_state=self._upstream_state,
         )
+
+    def _asks(self) -> None:
+        if not self.asked.done():
+            self.asked.set_result(None)
 
     def _report(self, progress: Progress) -> None:
         if self._progress is not None:
