@@ -245,4 +245,5 @@ def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
         retention_days=settings.retention_days or manifest.settings.retention_days,
         blobs=settings.blobs or manifest.settings.blobs or "",
         hold_seconds=manifest.settings.hold_seconds or settings.hold_seconds,
+        task_after_seconds=manifest.settings.task_after_seconds or settings.task_after_seconds,
     )

@@ -285,6 +285,8 @@ class SettingsConfig(_Model, frozen=True, kw_only=True):
     Several nodes need one that all of them reach."""
     hold_seconds: Annotated[float, Meta(ge=0, le=3600)] | None = None
     """How long an MCP request is held while its call waits for a person; 60 when it is not said."""
+    task_after_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
+    """How long an MCP client that knows tasks waits for a result before it gets a task; 2 when it is not said."""
     notifications: tuple[NotificationConfig, ...] = ()
     """Who is told when a call waits for a decision."""
 

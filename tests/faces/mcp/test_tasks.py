@@ -20,6 +20,7 @@ from toolyard.core.principal import LOCAL_OPERATOR, Principal, PrincipalKind, Sc
 from toolyard.core.question import ELICITATION, NeedsInput, Question
 from toolyard.core.tool import Annotations
 from toolyard.faces.mcp import build
+from toolyard.manifest import Manifest, SettingsConfig
 from toolyard.providers.base import Invocation
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -229,6 +230,13 @@ async def test_a_cancelled_task_stops_its_tool_and_cancelling_again_changes_noth
         last = await ended(wire, task)
         assert (last["status"], slow.ended) == ("cancelled", "cancelled")
         assert not {"result", "error"} & last.keys()
+
+
+async def test_the_manifest_says_after_how_long_a_call_becomes_a_task(tmp_path: Path) -> None:
+    manifest = Manifest(settings=SettingsConfig(task_after_seconds=0.5))
+    for given, seconds in ((manifest, 0.5), (Manifest(), 2.0)):
+        async with App.running(Settings(data_dir=tmp_path / "data", demo=True), given) as app:
+            assert app.settings.task_after_seconds == seconds
 
 
 async def test_a_client_that_leaves_before_it_has_a_task_cancels_its_call(patient: Wire, slow: Slow) -> None:
