@@ -14,6 +14,7 @@ from tests.providers.mcp.serving import served
 from tests.requirements import requirement
 from toolyard.core.call import Progress, ToolResult
 from toolyard.core.errors import CallError, ErrorCode
+from toolyard.core.question import NeedsInput
 from toolyard.core.schema import Schema
 from toolyard.core.tool import Annotations, Kind, Tool
 
@@ -161,7 +162,9 @@ async def test_a_question_of_the_server_is_declined_and_the_call_ends(url: str, 
     assert caught.value.code is ErrorCode.UPSTREAM
 
 
-async def test_an_answer_that_asks_for_input_is_refused_clearly(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_asks_for_input_is_handed_on_with_its_state(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     form = types.ElicitRequestFormParams(message="Sure?", requested_schema={"type": "object", "properties": {}})
     question = types.InputRequiredResult(input_requests={"q": types.ElicitRequest(params=form)}, request_state="s")
 
@@ -172,8 +175,11 @@ async def test_an_answer_that_asks_for_input_is_refused_clearly(url: str, monkey
     monkeypatch.setattr(asking, "call_tool", ask)
     with served(asking.server().streamable_http_app()) as base:
         async with connected_http(f"{base}/mcp") as up:
-            with pytest.raises(CallError):
+            with pytest.raises(NeedsInput) as caught:
                 await up.call("echo")
+    (asked,) = caught.value.questions
+    assert (asked.key, asked.method, asked.params["message"]) == ("q", "elicitation/create", "Sure?")
+    assert caught.value.state == "s"
 
 
 @ERAS

@@ -37,7 +37,11 @@ def sse(*messages: Any, ids: bool = False) -> bytes:
         ({"content": [1]}, ErrorCode.UPSTREAM, "is no tool result"),
         ({}, ErrorCode.UPSTREAM, "is no tool result"),
         ([], ErrorCode.UPSTREAM, "neither a result nor an error"),
-        ({"resultType": "input_required", "requestState": "x"}, ErrorCode.UPSTREAM, "asks for input, which comes"),
+        (
+            {"resultType": "input_required", "requestState": "x"},
+            ErrorCode.UPSTREAM,
+            "asks for input, but says not for what",
+        ),
         ({"resultType": "task"}, ErrorCode.UPSTREAM, "a task that has no taskId|is no tool result"),
         (Reply(200, b"{"), ErrorCode.UPSTREAM, "is not JSON"),
         (Reply(200, b"[]"), ErrorCode.UPSTREAM, "no JSON-RPC message"),

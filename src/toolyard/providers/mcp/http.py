@@ -11,7 +11,7 @@ from toolyard.egress import Egress, without_secrets
 from toolyard.providers.mcp import wire
 from toolyard.providers.mcp.failures import BadAnswer, RpcFault
 from toolyard.providers.mcp.legacy import LegacyHttp
-from toolyard.providers.mcp.link import Link
+from toolyard.providers.mcp.link import NO_META, Link
 from toolyard.providers.mcp.modern import ModernHttp
 from toolyard.providers.mcp.provider import McpProvider
 
@@ -66,8 +66,20 @@ class McpHttpProvider(McpProvider):
         capabilities = found.get("capabilities")
         return modern, capabilities if isinstance(capabilities, dict) else {}
 
-    async def _legacy(self) -> tuple[Link, JsonObject]:
-        link = LegacyHttp(self._id, self._url, egress=self._egress, headers=self._headers, limit=self._time_limit)
+    async def _connect_asking(self, declared: JsonObject) -> Link:
+        link, _ = await self._legacy(declared)
+        link.listen(_nobody, announced=False)
+        return link
+
+    async def _legacy(self, declared: JsonObject = NO_META) -> tuple[Link, JsonObject]:
+        link = LegacyHttp(
+            self._id,
+            self._url,
+            egress=self._egress,
+            headers=self._headers,
+            limit=self._time_limit,
+            declared=declared,
+        )
         try:
             await link.initialize()
         except RpcFault as fault:
@@ -75,6 +87,10 @@ class McpHttpProvider(McpProvider):
         except TimeoutError as error:
             raise ProviderError(f"{self._address} did not answer to initialize in time.") from error
         return link, link.capabilities
+
+
+def _nobody() -> None:
+    """Changes are heard on the provider's first session."""
 
 
 def versions_of(value: JsonValue) -> list[str]:

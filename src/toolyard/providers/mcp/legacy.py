@@ -13,11 +13,13 @@ import structlog
 from toolyard.core.call import ProgressSink
 from toolyard.core.errors import EgressError, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.question import LogSink
 from toolyard.egress import Egress
 from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.exchange import Answer
-from toolyard.providers.mcp.failures import LinkLost, RpcFault, SessionLost
+from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault, SessionLost
 from toolyard.providers.mcp.link import NO_HEADERS, NO_META, hear
+from toolyard.providers.mcp.relay import Relay
 from toolyard.providers.mcp.wire import Message
 
 _log = structlog.stdlib.get_logger("toolyard.providers.mcp")
@@ -29,8 +31,21 @@ _MOST_RESUMES = 10
 
 class LegacyHttp:
     era: Literal["legacy"] = "legacy"
+    lost = False
 
-    def __init__(self, provider_id: str, url: str, *, egress: Egress, headers: Mapping[str, str], limit: float) -> None:
+    def __init__(
+        self,
+        provider_id: str,
+        url: str,
+        *,
+        egress: Egress,
+        headers: Mapping[str, str],
+        limit: float,
+        declared: JsonObject = NO_META,
+    ) -> None:
+        """`declared`: the capabilities that the upstream is told."""
+        self.relay = Relay()
+        self._declared = declared
         self._id = provider_id
         self._url = url
         self._egress = egress
@@ -57,13 +72,19 @@ class LegacyHttp:
             RpcFault, LinkLost, BadAnswer: the server refused or did not answer.
         """
         request_id = next(self._ids)
-        params: JsonObject = {"protocolVersion": wire.LEGACY, "capabilities": {}, "clientInfo": wire.client_info()}
+        params: JsonObject = {
+            "protocolVersion": wire.LEGACY,
+            "capabilities": self._declared,
+            "clientInfo": wire.client_info(),
+        }
         async with asyncio.timeout(self._limit):
             answer = await self._post(
                 self._given, wire.request(request_id, "initialize", params, NO_META, modern=False), request_id
             )
             result = exchange.result_of(answer.message)
             version = result.get("protocolVersion")
+            if version is None:
+                raise BadAnswer("The MCP server's answer to initialize names no protocol version.")
             if version not in wire.LEGACY_VERSIONS:
                 raise RpcFault(f"The MCP server wants protocol version {version!r}, which is not spoken here.")
             headers = {**self._given, "MCP-Protocol-Version": str(version)}
@@ -83,6 +104,7 @@ class LegacyHttp:
         meta: JsonObject = NO_META,
         headers: Mapping[str, str] = NO_HEADERS,
         progress: ProgressSink | None = None,
+        log: LogSink | None = None,
         repeatable: bool = True,
     ) -> JsonObject:
         session = self._headers
@@ -194,9 +216,11 @@ class LegacyHttp:
         self, headers: Mapping[str, str], message: Message, request_id: int | None, progress: ProgressSink | None
     ) -> None:
         if "method" in message and "id" in message:
-            self._courtesy(headers, wire.reply_to(message))
+            if not self.relay.ask(message, lambda body: self._courtesy(headers, body)):
+                self._courtesy(headers, wire.reply_to(message))
         else:
-            hear(message, request_id=request_id, progress=progress, changed=self._notify)
+            changed, log = self._notify, self.relay.log
+            hear(message, request_id=request_id, progress=progress, changed=changed, log=log)
 
     def _courtesy(self, headers: Mapping[str, str], body: bytes) -> None:
         async def send() -> None:

@@ -7,7 +7,9 @@ from typing import Literal, Protocol, TypeAlias
 
 from toolyard.core.call import Progress, ProgressSink
 from toolyard.core.json import JsonObject, JsonValue
-from toolyard.providers.mcp.wire import LIST_CHANGED, PROGRESS, Message
+from toolyard.core.question import LogSink
+from toolyard.providers.mcp.relay import Relay
+from toolyard.providers.mcp.wire import LIST_CHANGED, LOG, PROGRESS, Message
 
 Era: TypeAlias = Literal["modern", "legacy"]
 NO_META: JsonObject = {}
@@ -19,6 +21,15 @@ class Link(Protocol):
 
     @property
     def era(self) -> Era: ...
+    @property
+    def relay(self) -> Relay | None:
+        """Of a legacy session."""
+        ...
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing can be sent through it any more."""
+        ...
 
     async def request(
         self,
@@ -29,6 +40,7 @@ class Link(Protocol):
         meta: JsonObject = NO_META,
         headers: Mapping[str, str] = NO_HEADERS,
         progress: ProgressSink | None = None,
+        log: LogSink | None = None,
         repeatable: bool = True,
     ) -> JsonObject:
         """The `result` of one request.
@@ -37,6 +49,7 @@ class Link(Protocol):
             name: what `Mcp-Name` says (modern HTTP).
             meta: goes into `_meta`.
             headers: `Mcp-Param-*` (modern HTTP).
+            log: takes log messages of this request (modern); a legacy session's go to its `relay`.
             repeatable: whether it may be sent twice when the first time got no answer.
 
         Raises:
@@ -57,12 +70,21 @@ class Link(Protocol):
 
 
 def hear(
-    message: Message, *, request_id: int | None, progress: ProgressSink | None, changed: Callable[[], None]
+    message: Message,
+    *,
+    request_id: int | None,
+    progress: ProgressSink | None,
+    changed: Callable[[], None],
+    log: Callable[[JsonObject], None] | None = None,
 ) -> None:
     """Passes a notification of the upstream on; unknown ones are nobody's business."""
     method = message.get("method")
     if method == LIST_CHANGED:
         changed()
+    elif method == LOG and log is not None:
+        said = message.get("params")
+        if isinstance(said, dict):
+            log(said)
     elif method == PROGRESS and progress is not None:
         params = message.get("params")
         if isinstance(params, dict) and params.get("progressToken") == request_id:

@@ -12,6 +12,7 @@ import structlog
 from toolyard.core.call import ProgressSink
 from toolyard.core.errors import EgressError, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.question import LogSink
 from toolyard.egress import Egress
 from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
@@ -26,6 +27,8 @@ class ModernHttp:
     """Keeps nothing but prepared headers between requests; the connections are the egress's."""
 
     era: Literal["modern"] = "modern"
+    lost = False
+    relay: None = None
 
     def __init__(self, provider_id: str, url: str, *, egress: Egress, headers: Mapping[str, str]) -> None:
         self._id = provider_id
@@ -57,6 +60,7 @@ class ModernHttp:
         meta: JsonObject = NO_META,
         headers: Mapping[str, str] = NO_HEADERS,
         progress: ProgressSink | None = None,
+        log: LogSink | None = None,
         repeatable: bool = True,
     ) -> JsonObject:
         request_id = next(self._ids)
@@ -65,7 +69,7 @@ class ModernHttp:
         prepared = self._prepared.get((method, name)) or self._prepare(method, name)
 
         def on_message(message: Message) -> None:
-            hear(message, request_id=request_id, progress=progress, changed=_nothing)
+            hear(message, request_id=request_id, progress=progress, changed=_nothing, log=log)
 
         sent_headers = {**prepared, **headers} if headers else prepared
         body = wire.request(request_id, method, params, meta, modern=True)

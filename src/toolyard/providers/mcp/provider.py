@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 
 from toolyard.core.call import ToolResult
 from toolyard.core.errors import CallError, ErrorCode, ProtocolError, ProviderError, Unreachable
@@ -12,9 +13,11 @@ from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.tool import Kind, Tool
 from toolyard.providers.base import Invocation
 from toolyard.providers.mcp import upstream_tasks
+from toolyard.providers.mcp.asking_links import AskingLinks
 from toolyard.providers.mcp.definitions import HeaderMap, Unusable, param_headers, read_definition
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
 from toolyard.providers.mcp.link import NO_HEADERS, Link
+from toolyard.providers.mcp.relay import meta_of, needs_input, params_of
 from toolyard.providers.mcp.results import to_result
 
 MOST_TOOLS = 10_000
@@ -27,15 +30,26 @@ class McpProvider(ABC):
     """A connection that is made anew by each `start`, and the tools listed through it."""
 
     kind = Kind.MCP
+    most_asking = 64
+    """Sessions that are kept for callers who can be asked."""
 
     def __init__(self, provider_id: str, address: str, *, time_limit: float) -> None:
         self._id = provider_id
         self._address = address
         self._time_limit = time_limit
         self._link: Link | None = None
+        self._asking = AskingLinks(self._connect_asking, most=self.most_asking)
         self._header_maps: dict[str, HeaderMap] = {}
         self._skipped: tuple[str, ...] = ()
         self._notify: Callable[[], None] = _nobody
+
+    @abstractmethod
+    async def _connect_asking(self, declared: JsonObject) -> Link:
+        """Another legacy session, whose server is told these capabilities.
+
+        Raises:
+            ProviderError: it cannot be opened.
+        """
 
     @abstractmethod
     async def _connect(self) -> tuple[Link, JsonObject]:
@@ -117,6 +131,25 @@ class McpProvider(ABC):
         link = self._link
         if link is None:
             raise Unreachable(f"Provider '{self._id}' is not connected.")
+        if invocation.may_ask and link.era == "legacy":
+            return await self._call_asking(invocation)
+        return await self._call(link, invocation)
+
+    async def _call_asking(self, invocation: Invocation) -> ToolResult:
+        """On a session of the caller's own, on which the upstream may ask what this caller can answer."""
+        async with AsyncExitStack() as stack:
+            asking = self._asking.of(invocation.principal.label, invocation.may_ask)
+            try:
+                link = await stack.enter_async_context(asking)
+            except ProviderError as error:
+                raise Unreachable(error.message, suggestion=error.suggestion) from error
+            except TimeoutError as error:
+                raise Unreachable(f"{self._address} did not answer to initialize in time.") from error
+            if link.relay is not None:
+                stack.enter_context(link.relay.serving(invocation))
+            return await self._call(link, invocation)
+
+    async def _call(self, link: Link, invocation: Invocation) -> ToolResult:
         tool = invocation.tool
         header_map = self._header_maps.get(tool.name)
         task_id = upstream_tasks.task_in(invocation.upstream_state)
@@ -125,15 +158,18 @@ class McpProvider(ABC):
                 return to_result(await upstream_tasks.resume(link, task_id, invocation))
             result = await link.request(
                 "tools/call",
-                {"name": tool.name, "arguments": invocation.arguments},
+                params_of(invocation),
                 name=tool.name,
-                meta=invocation.trace,
+                meta=meta_of(invocation) if link.era == "modern" else invocation.trace,
                 headers=param_headers(header_map, invocation.arguments) if header_map else NO_HEADERS,
                 progress=invocation.progress,
+                log=invocation.log,
                 repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
             )
             if link.era == "modern" and upstream_tasks.is_task(result):
                 result = await upstream_tasks.follow(link, result, invocation)
+            elif result.get("resultType") == "input_required":
+                raise needs_input(result)
         except RpcFault as fault:
             if not fault.code:
                 raise CallError(ErrorCode.UPSTREAM, fault.message) from None
@@ -161,6 +197,7 @@ class McpProvider(ABC):
 
     async def close(self) -> None:
         link, self._link = self._link, None
+        await self._asking.close()
         if link is not None:
             await link.close()
 

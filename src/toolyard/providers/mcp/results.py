@@ -12,11 +12,8 @@ from toolyard.core.json import JsonObject, JsonValue
 def to_result(result: JsonObject) -> ToolResult:
     """
     Raises:
-        CallError: it asks for input (which comes in a later version), or is no tool result at all.
+        CallError: it is no tool result at all.
     """
-    kind = result.get("resultType", "complete")
-    if kind == "input_required":
-        raise CallError(ErrorCode.UPSTREAM, "The tool asks for input, which comes in a later version.")
     content = result.get("content", ())
     structured = "structuredContent" in result
     if not _are_blocks(content) or not (structured or "content" in result):

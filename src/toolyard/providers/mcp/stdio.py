@@ -13,7 +13,7 @@ from toolyard.egress import without_secrets
 from toolyard.providers.mcp import wire
 from toolyard.providers.mcp.failures import BadAnswer, RpcFault
 from toolyard.providers.mcp.http import versions_of
-from toolyard.providers.mcp.link import Link
+from toolyard.providers.mcp.link import NO_META, Link
 from toolyard.providers.mcp.provider import McpProvider
 from toolyard.providers.mcp.stdio_link import StdioLink
 
@@ -28,6 +28,7 @@ class McpStdioProvider(McpProvider):
     which era it speaks before the legacy handshake is tried.
     """
 
+    most_asking = 8
     start_limit = 60.0
     """A first start may have to download the server (npx, uvx)."""
 
@@ -64,6 +65,22 @@ class McpStdioProvider(McpProvider):
             raise
         return link, capabilities
 
+    async def _connect_asking(self, declared: JsonObject) -> Link:
+        """A process of its own: what a stdio server may ask is settled once, when it starts."""
+        link = StdioLink(self._id)
+        await link.start(self._command, env=self._env, cwd=self._cwd)
+        link.era = "legacy"
+        try:
+            async with asyncio.timeout(self.start_limit):
+                await self._initialize(link, declared)
+        except TimeoutError as error:
+            await link.close()
+            raise ProviderError(f"{self._address} did not answer to initialize in time.") from error
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
     async def _settle_era(self, link: StdioLink) -> JsonObject:
         found = await self._discover(link)
         if found is None:
@@ -88,12 +105,14 @@ class McpStdioProvider(McpProvider):
             return None
         return found if wire.MODERN in versions_of(found.get("supportedVersions")) else None
 
-    async def _initialize(self, link: StdioLink) -> JsonObject:
+    async def _initialize(self, link: StdioLink, declared: JsonObject = NO_META) -> JsonObject:
         result = await link.request(
             "initialize",
-            {"protocolVersion": wire.LEGACY, "capabilities": {}, "clientInfo": wire.client_info()},
+            {"protocolVersion": wire.LEGACY, "capabilities": declared, "clientInfo": wire.client_info()},
         )
         version = result.get("protocolVersion")
+        if version is None:
+            raise ProviderError(f"{self._address} answered initialize without a protocol version.")
         if version not in wire.LEGACY_VERSIONS:
             raise ProviderError(f"{self._address} wants protocol version {version!r}, which is not spoken here.")
         await link.notify_server("notifications/initialized")

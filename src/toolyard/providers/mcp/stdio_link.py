@@ -12,10 +12,12 @@ import structlog
 
 from toolyard.core.call import ProgressSink
 from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.question import LogSink
 from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.child import Child
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
 from toolyard.providers.mcp.link import NO_HEADERS, NO_META, Era, hear
+from toolyard.providers.mcp.relay import Relay
 from toolyard.providers.mcp.wire import Message
 
 _log = structlog.stdlib.get_logger("toolyard.providers.mcp")
@@ -35,6 +37,7 @@ class StdioLink:
     def __init__(self, provider_id: str) -> None:
         self._id = provider_id
         self.era: Era = "modern"
+        self.relay = Relay()
         self._child: Child | None = None
         self._ids = count(1)
         self._waiting: dict[int, _Waiting] = {}
@@ -50,6 +53,10 @@ class StdioLink:
         self._child = await Child.start(self._id, command, env=env, cwd=cwd, on_line=self._heard, on_end=self._lost)
 
     @property
+    def lost(self) -> bool:
+        return self._ended is not None
+
+    @property
     def pid(self) -> int | None:
         return self._child.pid if self._child else None
 
@@ -62,6 +69,7 @@ class StdioLink:
         meta: JsonObject = NO_META,
         headers: Mapping[str, str] = NO_HEADERS,
         progress: ProgressSink | None = None,
+        log: LogSink | None = None,
         repeatable: bool = True,
     ) -> JsonObject:
         request_id = next(self._ids)
@@ -128,11 +136,13 @@ class StdioLink:
         if "method" not in message:
             self._answered(message)
         elif "id" in message:
-            self._post(wire.reply_to(message))
+            if not self.relay.ask(message, self._post):
+                self._post(wire.reply_to(message))
         else:
             token = _token(message)
             waiting = self._waiting.get(token) if token is not None else None
-            hear(message, request_id=token, progress=waiting.progress if waiting else None, changed=self._changed)
+            progress = waiting.progress if waiting else None
+            hear(message, request_id=token, progress=progress, changed=self._changed, log=self.relay.log)
 
     def _answered(self, message: Message) -> None:
         request_id = message.get("id")

@@ -18,6 +18,7 @@ from toolyard.core.question import NeedsInput, Question
 from toolyard.providers.base import Invocation
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
 from toolyard.providers.mcp.link import Link
+from toolyard.providers.mcp.relay import meta_of
 
 USUAL_POLL = 1.0
 """Seconds between two looks, where the upstream names none."""
@@ -139,7 +140,7 @@ class _Followed:
 
     async def _request(self, method: str, params: Mapping[str, JsonValue]) -> JsonObject:
         return await self._link.request(
-            method, {"taskId": self._id, **params}, name=self._id, meta=self._invocation.trace
+            method, {"taskId": self._id, **params}, name=self._id, meta=meta_of(self._invocation)
         )
 
     async def _cancel(self) -> None:

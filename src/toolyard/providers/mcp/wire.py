@@ -20,6 +20,7 @@ LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_INFO_KEY = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
 METHOD_NOT_FOUND = -32601
 HEADER_MISMATCH = -32020
@@ -32,6 +33,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 
 LIST_CHANGED = "notifications/tools/list_changed"
 PROGRESS = "notifications/progress"
+LOG = "notifications/message"
 
 MOST_BYTES = 10 * 1024 * 1024
 """Of one answer."""
@@ -54,7 +56,7 @@ def client_info() -> dict[str, str]:
 
 @cache
 def modern_meta() -> dict[str, JsonValue]:
-    """What every modern request carries: that we know tasks. Questions of an upstream come in a later version."""
+    """What every modern request carries: that we know tasks. What its own caller can be asked comes with the call."""
     return {VERSION_KEY: MODERN, CLIENT_INFO_KEY: client_info(), CAPABILITIES_KEY: {"extensions": {TASKS: {}}}}
 
 

@@ -104,7 +104,7 @@ class Behaviours:
                 await self.bus.publish(ToolsListChanged())
                 await ctx.session.send_tool_list_changed()
             case "ask":
-                await ctx.session.elicit_form("Name?", {"type": "object", "properties": {"name": {"type": "string"}}})
+                return await _ask(ctx, arguments)
             case "big":
                 return types.CallToolResult(content=[types.TextContent(text="x" * 11_000_000)])
             case _:
@@ -120,6 +120,16 @@ class Behaviours:
             on_subscriptions_listen=ListenHandler(self.bus),
             get_tool_input_schema=lambda name: {"type": "object"} if name != "headed" else HEADED["inputSchema"],
         )
+
+
+async def _ask(ctx: Any, arguments: dict[str, Any]) -> types.CallToolResult:
+    """`here`: whether it asks on the call's own stream or the session's; it logs then too."""
+    related = ctx.request_id if arguments.get("here") else None
+    if "here" in arguments:
+        await ctx.session.send_log_message("warning", "asking", related_request_id=related)
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    answer = await ctx.session.elicit_form("Name?", schema, related_request_id=related)
+    return _structured(answer.model_dump(exclude_none=True))
 
 
 def types_error(message: str) -> Exception:

@@ -14,9 +14,10 @@ import threading
 import time
 
 BEHAVIOURS = set(sys.argv[1:])
-TOOLS = ["echo", "die", "hang", "env", "long", "stderr", "change", "progress"]
+TOOLS = ["echo", "die", "hang", "env", "long", "stderr", "change", "progress", "ask"]
 SLEEP = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 extra: list[str] = []
+declared: dict = {}
 
 
 def send(message: object) -> None:
@@ -55,6 +56,11 @@ def call(request_id: object, name: str, params: dict) -> None:
             token = params["_meta"]["progressToken"]
             report = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
             send({"jsonrpc": "2.0", "method": "notifications/progress", "params": report})
+        case "ask":
+            form = {"mode": "form", "message": "Name?", "requestedSchema": {"type": "object"}}
+            send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": form})
+            said = json.loads(sys.stdin.readline())
+            text = json.dumps([declared, said.get("result") or said["error"]["code"]])
         case _:
             text = json.dumps(params.get("arguments"), ensure_ascii=False)
     answer(request_id, {"content": [{"type": "text", "text": text}]})
@@ -69,6 +75,7 @@ def handle(message: dict) -> None:
             capabilities = {"tools": {"listChanged": True}}
             answer(request_id, {"supportedVersions": ["2026-07-28"], "capabilities": capabilities})
         case "initialize" if "modern" not in BEHAVIOURS:
+            declared.update(params["capabilities"])
             answer(request_id, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
         case "tools/list":
             names = [*TOOLS, *extra]
