@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faces.mcp.test_tasks import ask, break_protocol, ended
+from tests.faces.mcp.test_tasks import KNOWS_FORMS, ask, break_protocol, confirm, ended, once
 from tests.faces.mcp.yard import Scripted, Slow, Wire, fill
 from tests.requirements import requirement
 from toolyard.app import App, Settings
@@ -35,6 +35,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     async with App.running(settings) as behind:
         kit = Scripted("kit")
         slow = fill(kit)
+        kit.add("confirm", confirm, task="always")
         kit.add("broken", break_protocol, task="always")
         await behind.supervisor.add_and_start(kit)
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
@@ -74,3 +75,16 @@ async def test_a_protocol_error_behind_us_keeps_its_code_in_our_task(pair: Pair)
         "failed",
         {"code": -32050, "message": "The line is dead.", "data": {"line": 7}},
     )
+
+
+@requirement("mcp.tasks")
+@requirement("mcp.bridge")
+async def test_what_a_task_behind_us_asks_reaches_our_client_and_its_answers_go_back(pair: Pair) -> None:
+    await pair.app.set_tool_settings("up:kit_confirm_action", ToolSettings(task="always"))
+    task = await ask(pair.front, "tools/call", call("confirm"), KNOWS_FORMS)
+    asking = await once(pair.front, task, {"input_required"})
+    assert list(asking["inputRequests"]) == ["name", "sure"]
+    answers = {key: {"action": "accept", "content": {"text": key}} for key in ("name", "sure")}
+    await ask(pair.front, "tasks/update", {"taskId": task["taskId"], "inputResponses": answers})
+    last = await ended(pair.front, task)
+    assert last["result"]["structuredContent"] == answers
