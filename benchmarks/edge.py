@@ -22,7 +22,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -222,7 +222,7 @@ async def benched_app() -> AsyncGenerator[Callable[[Any, Any, Any], Awaitable[No
     with tempfile.TemporaryDirectory() as folder:
         async with App.running(Settings(data_dir=Path(folder), demo=True)) as app:
             await app.supervisor.add_and_start(Noop())
-            edge, alone = build(app), build(WithReadyCalls(app))
+            edge, alone = build(app), build(cast("FaceApp", WithReadyCalls(app)))
 
             async def route(scope: Any, receive: Any, send: Any) -> None:
                 if scope["path"] == "/bare":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -49,7 +49,7 @@ async def in_rounds(invocation: Invocation) -> ToolResult:
 class Person:
     """Answers what the client is asked, and remembers it."""
 
-    def __init__(self, action: str = "accept", **content: Any) -> None:
+    def __init__(self, action: Literal["accept", "decline", "cancel"] = "accept", **content: Any) -> None:
         self.asked: list[Any] = []
         self._action = action
         self._content = content or {"name": "Ada"}
@@ -70,7 +70,7 @@ class Person:
         from mcp.types import ListRootsResult, Root
 
         self.asked.append("roots")
-        return ListRootsResult(roots=[Root(uri="file:///srv")])
+        return ListRootsResult(roots=[Root.model_validate({"uri": "file:///srv"})])
 
     @property
     def callbacks(self) -> dict[str, Any]:
