@@ -51,7 +51,7 @@ class Person:
 
     def __init__(self, action: Literal["accept", "decline", "cancel"] = "accept", **content: Any) -> None:
         self.asked: list[Any] = []
-        self._action = action
+        self._action: Literal["accept", "decline", "cancel"] = action
         self._content = content or {"name": "Ada"}
 
     async def elicit(self, context: Any, params: Any) -> Any:
