@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,8 @@ from tests.providers.fakes import QUICK, REFUSED, FakeProvider, Recorder, invoca
 from tests.requirements import requirement
 from toolyard.core.call import ToolResult
 from toolyard.core.errors import AddressRefused, CallError, EgressError, ErrorCode, Unreachable
+from toolyard.core.json import JsonObject
+from toolyard.core.question import NeedsInput, Question
 from toolyard.providers.base import Invocation
 from toolyard.providers.supervisor import ProviderState, RetryPolicy
 
@@ -162,6 +165,35 @@ async def test_a_call_that_ran_out_of_time_has_the_provider_checked_but_not_cond
         while provider.checks == 0:
             await asyncio.sleep(0)
     assert recorder.supervisor.status("a").state is ProviderState.UP
+    await recorder.supervisor.close()
+
+
+async def test_time_in_which_the_caller_thought_is_not_held_against_the_provider() -> None:
+    provider = FakeProvider("a", "t")
+    recorder = await started(provider)
+
+    async def thinks(_questions: Sequence[Question]) -> Mapping[str, JsonObject]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def asks(given: Invocation) -> ToolResult:
+        assert given.ask is not None
+        await given.ask([])
+        raise AssertionError
+
+    async def needs(_invocation: Invocation) -> ToolResult:
+        raise NeedsInput([], None)
+
+    provider.on_call = asks
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            asking = replace(invocation(provider.listed[0], time_limit=0.02), ask=thinks)
+            await recorder.supervisor.call(asking)
+    provider.on_call = needs
+    with pytest.raises(NeedsInput):
+        await recorder.supervisor.call(invocation(provider.listed[0]))
+    assert provider.checks == 0
+    assert recorder.supervisor.status("a").latency_ms is not None
     await recorder.supervisor.close()
 
 

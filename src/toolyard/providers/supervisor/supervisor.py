@@ -19,6 +19,7 @@ from toolyard.core.errors import (
     Unreachable,
 )
 from toolyard.core.names import check_namespace
+from toolyard.core.question import NeedsInput
 from toolyard.core.tool import Tool
 from toolyard.providers.base import Invocation, Provider
 from toolyard.providers.supervisor.policy import RetryPolicy
@@ -168,8 +169,12 @@ class Supervisor:
         try:
             result = await watch.provider.call(invocation)
         except asyncio.CancelledError:
-            if time.perf_counter() - began >= invocation.time_limit * _NEARLY:
+            # Time in which the caller was asked is not the provider's; how much that was is not known here.
+            if invocation.ask is None and time.perf_counter() - began >= invocation.time_limit * _NEARLY:
                 watch.timed_out()
+            raise
+        except NeedsInput:
+            watch.succeeded(time.perf_counter() - began)
             raise
         except CallError as error:
             if _counts_against_provider(error):
