@@ -185,9 +185,9 @@ async def test_time_in_which_the_caller_thought_is_not_held_against_the_provider
         raise NeedsInput([], None)
 
     provider.on_call = asks
+    asking = replace(invocation(provider.listed[0], time_limit=0.02), ask=thinks)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
-            asking = replace(invocation(provider.listed[0], time_limit=0.02), ask=thinks)
             await recorder.supervisor.call(asking)
     provider.on_call = needs
     with pytest.raises(NeedsInput):
