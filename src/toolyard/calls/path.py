@@ -203,14 +203,19 @@ class Calls(Outcomes):
             authorize(request.principal, entry)
             verdict = approve(self._policies, request, entry)
         except CallError as error:
-            return await self._refuse(request, CallFailure.of(error))
+            return await self.refuse(request, CallFailure.of(error))
         opening = await self._recorder.open(request, arguments)
         if verdict.gates or entry.tool.kind is Kind.CLIENT:
             return await self._park(opening, self.bench.parked(opening, entry, verdict))
         return await self._run(opening, entry, running)
 
-    async def _refuse(self, request: CallRequest, failure: CallFailure) -> CallOutcome:
-        """Nothing ran; the refusal is on record all the same."""
+    async def refuse(self, request: CallRequest, failure: CallFailure) -> CallOutcome:
+        """Nothing ran; the refusal is on record all the same. Also for a caller that could not make out what it was
+        asked to call: `request` then holds what there was of it.
+
+        Raises:
+            StoreUnavailable: it could not be put on record.
+        """
         try:
             arguments = encode(request.arguments)
         except CallError:

@@ -2,6 +2,7 @@
 
 from toolyard.catalog.catalog import Catalog, OnPublish
 from toolyard.catalog.entry import DEFAULT_SETTINGS, UNGROUPED, Cluster, Entry, Problem, ToolSettings
+from toolyard.catalog.resolution import Resolution
 from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory
 from toolyard.catalog.server import Server
 from toolyard.catalog.shelf import Shelf
@@ -17,6 +18,7 @@ __all__ = [
     "Hit",
     "OnPublish",
     "Problem",
+    "Resolution",
     "Searcher",
     "SearcherFactory",
     "Server",

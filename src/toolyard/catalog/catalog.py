@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from anyio import to_thread
 
 from toolyard.catalog.entry import DEFAULT_SETTINGS, Entry, ToolSettings
+from toolyard.catalog.resolution import Resolution, resolve_entries
 from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory
 from toolyard.catalog.shelf import Shelf
 from toolyard.catalog.snapshot import Snapshot
@@ -115,6 +116,13 @@ class Catalog:
         if not snapshot.search_is_prepared:
             await to_thread.run_sync(snapshot.prepare_search)
         return snapshot.search(query, limit=limit, within=within, prefixes=prefixes)
+
+    async def resolve(self, entries: Sequence[str], *, within: View | None = None) -> Resolution:
+        """The tools for several actions, one entry each: on the view's snapshot or else the current one."""
+        snapshot = within.snapshot if within is not None else self._snapshot
+        if not snapshot.search_is_prepared:
+            await to_thread.run_sync(snapshot.prepare_search)
+        return resolve_entries(snapshot.prepare_search(), entries, within=within)
 
     def _replace(self, changes: Mapping[str, Shelf | None]) -> Snapshot:
         shelves = dict(self._snapshot.shelves)

@@ -219,7 +219,7 @@ class Wire:
             "POST", headers=legacy_headers(None, **kwargs.pop("headers", {})), body=rpc("initialize", params), **kwargs
         )
         assert answer.status == 200, answer.body
-        return LegacySession(self, answer.headers["mcp-session-id"], answer.json["result"])
+        return LegacySession(self, answer.headers["mcp-session-id"], answer.json["result"], kwargs.get("path", "/mcp"))
 
 
 @dataclass
@@ -227,9 +227,11 @@ class LegacySession:
     wire: Wire
     id: str
     welcome: dict[str, Any]
+    path: str = "/mcp"
 
     def open(self, method: str, params: Any = None, *, request_id: str | int | None = 1, **headers: str) -> Request:
-        return self.wire.open("POST", headers=legacy_headers(self.id, **headers), body=rpc(method, params, request_id))
+        head = legacy_headers(self.id, **headers)
+        return self.wire.open("POST", self.path, headers=head, body=rpc(method, params, request_id))
 
     async def send(
         self, method: str, params: Any = None, *, request_id: str | int | None = 1, **headers: str

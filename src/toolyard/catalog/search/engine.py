@@ -92,6 +92,9 @@ class Bm25fSearcher:
             places = _interleaved(lists, places)[: max(limit, 0)]
         return [self._hit(place, float(scores[place]), whole, named) for place in places]
 
+    def resolve(self, entry: str, *, limit: int, within: View | None) -> list[Hit]:
+        return self.search(entry, limit=limit, within=within, prefixes=False)
+
     def _part(self, text: str, *, prefixes: bool = False) -> _Part:
         counted = Counter(self._index.vocabulary.request_terms(text))
         weights: dict[int, float] = {}

@@ -27,6 +27,10 @@ class Searcher(Protocol):
         """At most `limit` hits. `within` restricts before ranking; `prefixes` also matches beginnings of names."""
         ...
 
+    def resolve(self, entry: str, *, limit: int, within: View | None) -> list[Hit]:
+        """As `search`, for a text that says one action; nothing where even the best hit does not serve it."""
+        ...
+
 
 class SearcherFactory(Protocol):
     """Makes an index per snapshot, and may keep what the last one counted."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from toolyard.catalog import Catalog, Server, View
 from toolyard.core.approval import ApprovalRecord, Waiting
-from toolyard.core.call import CallOutcome, CallRequest, ProgressSink
+from toolyard.core.call import CallFailure, CallOutcome, CallRequest, ProgressSink
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.principal import Principal
 from toolyard.core.question import AskedQuestion, LogSink
@@ -33,6 +33,7 @@ Cancel = Callable[[], Awaitable[object]]
 
 class Calls(Protocol):
     async def invoke(self, request: CallRequest) -> CallOutcome: ...
+    async def refuse(self, request: CallRequest, failure: CallFailure) -> CallOutcome: ...
     async def cancel(self, call_id: str, principal: Principal) -> bool: ...
     async def follow(
         self,

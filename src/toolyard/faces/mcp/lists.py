@@ -10,12 +10,12 @@ import logging
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
 from toolyard.catalog import Entry, View
-from toolyard.core.json import JsonValue, dumps
+from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.tool import Kind
 from toolyard.faces.mcp import headers
 from toolyard.faces.mcp.wire import INVALID_PARAMS, Era, RpcError
@@ -40,8 +40,9 @@ class ToolLists:
         self._pages: OrderedDict[_PageKey, bytes] = OrderedDict()
         self._bytes = 0
 
-    def page(self, view: View, era: Era, cursor: JsonValue, stamp: bytes) -> bytes:
-        """The JSON of one `tools/list` result. `stamp` is the JSON of a modern result's `_meta`.
+    def page(self, view: View, era: Era, cursor: JsonValue, stamp: bytes, *, own: Sequence[JsonObject] = ()) -> bytes:
+        """The JSON of one `tools/list` result. `stamp` is the JSON of a modern result's `_meta`; `own` are the
+        server's own tools, which in agent mode are all there is.
 
         Raises:
             RpcError: the cursor is none of ours (-32602).
@@ -52,7 +53,7 @@ class ToolLists:
         if page is not None:
             self._pages.move_to_end(key)
             return page
-        page = self._build(view, era, start, stamp)
+        page = self._build(view, era, start, stamp, own)
         self._keep(key, page)
         return page
 
@@ -60,19 +61,22 @@ class ToolLists:
     def kept_bytes(self) -> int:
         return self._bytes
 
-    def _build(self, view: View, era: Era, start: int, stamp: bytes) -> bytes:
-        tools: list[bytes] = []
+    def _build(self, view: View, era: Era, start: int, stamp: bytes, own: Sequence[JsonObject]) -> bytes:
+        tools = [] if start else [dumps(tool) for tool in own]
+        taken = [tool["name"] for tool in own]
+        entries = () if view.server.agent_mode else view.entries
         size = 0
         position = start
-        while position < len(view.entries) and len(tools) < self._page_size and size < PAGE_BYTES:
-            tool = _listed(view, view.entries[position], era)
+        while position < len(entries) and len(tools) < self._page_size and size < PAGE_BYTES:
+            entry = entries[position]
+            tool = None if view.name_of(entry) in taken else _listed(view, entry, era)
             if tool is not None:
                 tools.append(tool)
                 size += len(tool)
             position += 1
         parts = [b'{"tools":[', b",".join(tools), b"]"]
-        if position < len(view.entries):
-            cursor = _cursor_after(view.name_of(view.entries[position - 1]))
+        if position < len(entries):
+            cursor = _cursor_after(view.name_of(entries[position - 1]))
             parts.append(b',"nextCursor":' + orjson.dumps(cursor))
         if era is Era.MODERN:
             parts.append(b',"resultType":"complete","ttlMs":%d,"cacheScope":"private","_meta":%b' % (TTL_MS, stamp))

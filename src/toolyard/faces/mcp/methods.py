@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from toolyard.core.json import JsonValue, dumps
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.lists import TTL_MS
+from toolyard.faces.mcp.own_tools import own_definitions
 from toolyard.faces.mcp.sessions import capabilities_of
 from toolyard.faces.mcp.task_feed import following, tasks_to_follow
 from toolyard.faces.mcp.tasks import cancel_task, get_task, update_task
@@ -78,7 +79,8 @@ async def ping(ctx: Context, params: Mapping[str, Any]) -> bytes:
 
 
 async def list_tools(ctx: Context, params: Mapping[str, Any]) -> bytes:
-    return ctx.face.lists.page(ctx.view, ctx.era, params.get("cursor"), ctx.face.stamp)
+    own = own_definitions(ctx.server)
+    return ctx.face.lists.page(ctx.view, ctx.era, params.get("cursor"), ctx.face.stamp, own=own)
 
 
 async def listen(ctx: Context, params: Mapping[str, Any]) -> bytes:

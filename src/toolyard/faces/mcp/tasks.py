@@ -17,6 +17,7 @@ from toolyard.core.clock import SystemClock
 from toolyard.core.errors import BadInput, NotFound, StoreUnavailable
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.record import CallRecord
+from toolyard.faces.mcp.agent_tools import executed
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.task_questions import give_answers, open_questions
 from toolyard.faces.mcp.task_wire import Report, Task
@@ -180,7 +181,11 @@ async def cancel_task(ctx: Context, params: Mapping[str, Any]) -> bytes:
 
 def wire_of(ctx: Context, task: Task) -> dict[str, JsonValue]:
     """The whole task, with what its status brings."""
-    return {**_fields(ctx, task), **task.detail(ctx.face.server_info)}
+    detail = task.detail(ctx.face.server_info)
+    result = as_object(detail.get("result"))
+    if ctx.server.agent_mode and result is not None:
+        detail["result"] = executed(result)
+    return {**_fields(ctx, task), **detail}
 
 
 async def task_of(ctx: Context, record: CallRecord) -> Task:

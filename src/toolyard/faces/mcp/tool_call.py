@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, cast
 
 from toolyard.catalog import Entry
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin, Progress, ProgressSink
 from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue, dumps
-from toolyard.faces.mcp import headers, tasks
+from toolyard.faces.mcp import agent_tools, headers, tasks
+from toolyard.faces.mcp.agent_tools import INPUT_PAYLOAD, Aim
 from toolyard.faces.mcp.asking import Talk, may_ask
 from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.own_tools import Run, own_tools
 from toolyard.faces.mcp.request_state import Bound
 from toolyard.faces.mcp.sessions import owner_of
 from toolyard.faces.mcp.tool_result import result_of
@@ -19,8 +21,10 @@ from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
 from toolyard.faces.mcp.wire import (
     INVALID_PARAMS,
     META_IDEMPOTENCY,
+    META_SERVER_INFO,
     Era,
     RpcError,
+    as_object,
     notification,
 )
 
@@ -35,10 +39,11 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     Raises:
         RpcError: parameters of the wrong shape, headers that contradict them, or no such tool in this server's slice.
     """
-    name, arguments = _named(params)
-    entry = ctx.view.by_direct_name(name)
-    if entry is None:
-        raise unknown_tool(name)
+    name, given = _named(params)
+    aim = _aim(ctx, name, given)
+    if not isinstance(aim, tuple):
+        return dumps(await aim)
+    entry, arguments = aim
     if ctx.era is Era.MODERN and ctx.headers:
         _check_param_headers(ctx, entry, arguments)
     soft_limit = tasks.soft_limit(ctx, entry)
@@ -64,7 +69,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
         if state is not None or answers is not None:
-            talk = Talk(ctx, _bound(ctx, name, arguments), hold if soft_limit is None else soft_limit, patience)
+            talk = Talk(ctx, _bound(ctx, name, given), hold if soft_limit is None else soft_limit, patience)
             outcome = await talk.taken_up(state, answers)
             if soft_limit is not None and isinstance(outcome, CallOutcome) and not outcome.state.is_final:
                 outcome = await tasks.handed_out(ctx, await calls.get(outcome.call_id))
@@ -73,7 +78,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         else:
             outcome = await tasks.begin(ctx, request, soft_limit)
         if able and isinstance(outcome, CallOutcome) and outcome.waiting is not None and state is None:
-            outcome = await Talk(ctx, _bound(ctx, name, arguments), hold, patience).go_on(outcome)
+            outcome = await Talk(ctx, _bound(ctx, name, given), hold, patience).go_on(outcome)
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
@@ -84,7 +89,55 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         return dumps(outcome)
     if outcome.waiting is not None:
         return dumps(pending_result(outcome, outcome.waiting, entry, ctx))
-    return dumps(result_of(outcome, ctx.era, ctx.face.server_info))
+    return dumps(_result(ctx, outcome))
+
+
+def _aim(ctx: Context, name: str, given: dict[str, JsonValue]) -> Aim | Awaitable[JsonObject]:
+    """The tool that is meant, and its arguments; or what answers without one.
+
+    Raises:
+        RpcError: there is no such tool in this server's slice.
+    """
+    server = ctx.server
+    own = own_tools(server).get(name) if server.agent_mode or server.retrieve_skill else None
+    if own is not None:
+        return _own_result(ctx, own.run, given) if own.run else _or_refused(ctx, agent_tools.named(ctx, given), given)
+    entry = None if server.agent_mode else ctx.view.by_direct_name(name)
+    if entry is None:
+        raise unknown_tool(name)
+    if len(given) == 1 and INPUT_PAYLOAD in given and server.names == "direct":
+        return _or_refused(ctx, agent_tools.unwrapped(entry, given), given)
+    return entry, given
+
+
+def _or_refused(ctx: Context, aim: Aim | agent_tools.NotNamed, given: JsonObject) -> Aim | Awaitable[JsonObject]:
+    return aim if isinstance(aim, tuple) else _not_named(ctx, aim, given)
+
+
+def _result(ctx: Context, outcome: CallOutcome) -> JsonObject:
+    result = result_of(outcome, ctx.era, ctx.face.server_info)
+    return agent_tools.executed(result) if ctx.server.agent_mode else result
+
+
+async def _own_result(ctx: Context, run: Run, given: JsonObject) -> JsonObject:
+    """What a tool of the server itself answers, as the era has it."""
+    result = await run(ctx, given)
+    if ctx.era is Era.LEGACY:
+        return result
+    meta = {**(as_object(result.get("_meta")) or {}), META_SERVER_INFO: ctx.face.server_info}
+    return {**result, "resultType": "complete", "_meta": meta}
+
+
+async def _not_named(ctx: Context, wrong: agent_tools.NotNamed, given: JsonObject) -> JsonObject:
+    """Nothing could be run as it was asked for. The record says so in the same words as the answer."""
+    request = CallRequest(
+        wrong.tool, given, ctx.principal, Origin.MCP, server=ctx.server.id, trace=_trace(ctx)
+    )  # fmt: skip
+    try:
+        outcome = await ctx.face.app.calls.refuse(request, wrong.failure)
+    except ToolyardError as error:
+        return _refused(ctx, request.call_id, error)
+    return result_of(outcome, ctx.era, ctx.face.server_info)
 
 
 def _bound(ctx: Context, name: str, arguments: JsonObject) -> Bound:

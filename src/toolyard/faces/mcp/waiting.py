@@ -99,7 +99,7 @@ def pending_result(outcome: CallOutcome, waiting: Waiting, entry: Entry, ctx: Co
         "waiting": _wire(waiting),
         "next": _next_step(outcome.call_id, ctx.view),
     }
-    strict = entry.tool.output_schema is not None
+    strict = entry.tool.output_schema is not None and not ctx.server.agent_mode
     meta: dict[str, object] = {META_CALL_ID: outcome.call_id, META_WAITING: handle["waiting"]}
     wire: dict[str, object] = {
         "content": [{"type": "text", "text": f"{_told(waiting)} {handle['next']}\n{dumps(handle).decode()}"}],
@@ -122,8 +122,12 @@ def _told(waiting: Waiting) -> str:
 
 
 def _next_step(call_id: str, view: View) -> str:
-    if view.by_direct_name(GET_RESULT) is None:
+    entry = view.by_direct_name(GET_RESULT)
+    if entry is None:
         return f"Do not call the tool again; its result will be at /v1/calls/{call_id}."
+    if view.server.agent_mode:
+        named = f"application_slug {entry.tool.namespace}, action_id {entry.tool.name}"
+        return f'Do not run the action again; run {named} with input_payload {{"call_id": "{call_id}"}} for its result.'
     return f"Do not call the tool again; ask {GET_RESULT} with call_id {call_id} for its result."
 
 

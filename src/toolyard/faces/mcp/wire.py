@@ -32,6 +32,7 @@ META_WARNINGS = "toolyard/warnings"
 META_IDEMPOTENCY = "toolyard/idempotency-key"
 META_HOLD = "toolyard/hold-seconds"
 META_WAITING = "toolyard/waiting"
+META_UNRESOLVED = "toolyard/unresolved"
 
 EXTENSION_TASKS = "io.modelcontextprotocol/tasks"
 
