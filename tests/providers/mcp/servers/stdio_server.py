@@ -57,7 +57,7 @@ def call(request_id: object, name: str, params: dict) -> None:
             report = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
             send({"jsonrpc": "2.0", "method": "notifications/progress", "params": report})
         case "ask":
-            form = {"mode": "form", "message": "Name?", "requestedSchema": {"type": "object"}}
+            form = {"mode": "form", "message": "Name?", "requestedSchema": {"type": "object", "properties": {}}}
             send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": form})
             said = json.loads(sys.stdin.readline())
             text = json.dumps([declared, said.get("result") or said["error"]["code"]])
