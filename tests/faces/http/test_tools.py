@@ -341,10 +341,21 @@ async def test_an_idempotency_key_runs_a_tool_once(local: httpx2.AsyncClient, to
     assert (await call("other")).status_code == 409
 
 
+@requirement("approval.gate")
+async def test_a_cluster_can_be_set_to_ask_for_its_calls(local: httpx2.AsyncClient, app: App) -> None:
+    asking = await local.patch("/v1/clusters/Yard", json={"auto_approve": False})
+    assert (asking.status_code, asking.json()["auto_approve"]) == (200, False)
+    call = await local.post("/v1/tools/yard:echo/call?wait=0", json={"arguments": {"text": "x"}})
+    assert (call.json()["state"], call.json()["waiting"]["kind"]) == ("PENDING", "approval")
+    assert (await local.patch("/v1/clusters/Yard", json={"auto_approve": None})).json()["auto_approve"] is None
+    assert (await local.patch("/v1/clusters/Yard", json={"auto_approve": "perhaps"})).status_code == 422
+    assert (await local.patch("/v1/clusters/None", json={"auto_approve": True})).status_code == 404
+
+
 @requirement("cluster.list-delete")
 async def test_a_deleted_cluster_is_gone_with_all_its_tools(local: httpx2.AsyncClient, app: App) -> None:
     listed = (await local.get("/v1/clusters")).json()["items"]
-    assert {"name": "Yard", "tools": 7, "available": 7, "namespaces": ["yard"]} in listed
+    assert {"name": "Yard", "tools": 7, "available": 7, "namespaces": ["yard"], "auto_approve": None} in listed
     answer = await local.delete("/v1/clusters/Yard")
     assert (answer.status_code, answer.json()) == (200, {"name": "Yard", "deleted": 7})
     assert await ids(local, "/v1/tools?provider=yard") == [ODD]

@@ -189,6 +189,15 @@ class ClusterOut(Given):
     tools: int
     available: int
     namespaces: list[str]
+    auto_approve: bool | Literal["read_only"] | None = None
+    """None leaves it to each provider."""
+
+
+class ClusterPatch(Strict):
+    auto_approve: StrictBool | Literal["read_only"] | None = Field(
+        description="True asks nobody, false asks for each call, read_only for each that may change something; null "
+        "leaves it to each provider."
+    )
 
 
 class ClusterDeleted(Given):

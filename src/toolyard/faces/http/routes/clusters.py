@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from toolyard.catalog import Cluster
 from toolyard.core.principal import Scope
 from toolyard.faces.http.access import Yard, needs
-from toolyard.faces.http.models import ClusterDeleted, ClusterOut, Listed
+from toolyard.faces.http.models import ClusterDeleted, ClusterOut, ClusterPatch, Listed
 from toolyard.faces.http.paging import Page, cut
 
 router = APIRouter(tags=["Clusters"])
@@ -20,7 +20,14 @@ async def list_clusters(yard: Yard, page: Annotated[Page, Query()]) -> Listed[Cl
     """Every cluster with its counts, sorted by name; tools without one are in `Ungrouped`."""
     clusters = sorted(yard.catalog.snapshot.clusters(), key=lambda cluster: cluster.name)
     found, next_cursor = cut(clusters, page, key=lambda cluster: cluster.name)
-    return Listed(items=[_cluster_out(cluster) for cluster in found], next_cursor=next_cursor)
+    return Listed(items=[_cluster_out(yard, cluster) for cluster in found], next_cursor=next_cursor)
+
+
+@router.patch("/clusters/{name:path}", **needs(Scope.MANAGE))
+async def change_cluster(yard: Yard, name: str, body: ClusterPatch) -> ClusterOut:
+    """Decide for a whole cluster whether somebody is asked for its calls. A tool's own setting comes before it."""
+    await yard.policies.set_cluster(name, body.auto_approve)
+    return next(_cluster_out(yard, found) for found in yard.catalog.snapshot.clusters() if found.name == name)
 
 
 @router.delete("/clusters/{name:path}", **needs(Scope.MANAGE))
@@ -33,10 +40,11 @@ async def delete_cluster(yard: Yard, name: str) -> ClusterDeleted:
     return ClusterDeleted(name=name, deleted=await yard.delete_cluster(name))
 
 
-def _cluster_out(cluster: Cluster) -> ClusterOut:
+def _cluster_out(yard: Yard, cluster: Cluster) -> ClusterOut:
     return ClusterOut(
         name=cluster.name,
         tools=len(cluster.entries),
         available=sum(1 for entry in cluster.entries if entry.callable),
         namespaces=list(cluster.namespaces),
+        auto_approve=yard.policies.clusters.get(cluster.name),
     )
