@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from toolyard.catalog.entry import DEFAULT_SETTINGS, Entry, ToolSettings
 from toolyard.catalog.resolution import Resolution, resolve_entries
-from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory
+from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory, Wanted
 from toolyard.catalog.shelf import Shelf
 from toolyard.catalog.snapshot import Snapshot
 from toolyard.catalog.view import View
@@ -24,7 +24,10 @@ class Catalog:
     """All changes are made on one thread (the event loop's), are complete when they return, and either publish one
     new snapshot or, where nothing would change, none. Snapshots may be read from any thread."""
 
-    def __init__(self, *, searchers: SearcherFactory | None = None) -> None:
+    def __init__(self, *, searchers: SearcherFactory | None = None, threshold: float | None = None) -> None:
+        """`threshold`: the share of an entry that an action has to speak of, 0 to 1; None: as each snapshot measures
+        it."""
+        self._threshold = threshold
         self._searchers = searchers or _default_searchers()
         self._snapshot = Snapshot(0, {}, self._searchers)
         self._settings: dict[str, ToolSettings] = {}
@@ -108,21 +111,27 @@ class Catalog:
         return unsubscribe
 
     async def search(
-        self, query: str, *, limit: int = 20, within: View | None = None, prefixes: bool = False
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        within: View | None = None,
+        prefixes: bool = False,
+        only: Wanted | None = None,
     ) -> list[Hit]:
         """As `Snapshot.search`, on the view's snapshot or else the current one; an index still missing is built in a
         worker thread."""
         snapshot = within.snapshot if within is not None else self._snapshot
         if not snapshot.search_is_prepared:
             await to_thread.run_sync(snapshot.prepare_search)
-        return snapshot.search(query, limit=limit, within=within, prefixes=prefixes)
+        return snapshot.search(query, limit=limit, within=within, prefixes=prefixes, only=only)
 
     async def resolve(self, entries: Sequence[str], *, within: View | None = None) -> Resolution:
         """The tools for several actions, one entry each: on the view's snapshot or else the current one."""
         snapshot = within.snapshot if within is not None else self._snapshot
         if not snapshot.search_is_prepared:
             await to_thread.run_sync(snapshot.prepare_search)
-        return resolve_entries(snapshot.prepare_search(), entries, within=within)
+        return resolve_entries(snapshot.prepare_search(), entries, within=within, threshold=self._threshold)
 
     def _replace(self, changes: Mapping[str, Shelf | None]) -> Snapshot:
         shelves = dict(self._snapshot.shelves)

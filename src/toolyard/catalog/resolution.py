@@ -47,13 +47,14 @@ class Resolution:
         )
 
 
-def resolve_entries(searcher: Searcher, entries: Sequence[str], *, within: View | None) -> Resolution:
-    """Search each entry alone and put the answers together. Not for an event loop that waits: call it when the index
-    is there."""
+def resolve_entries(
+    searcher: Searcher, entries: Sequence[str], *, within: View | None, threshold: float | None = None
+) -> Resolution:
+    """Search each entry alone, and put the answers together. `threshold` in place of the searcher's own."""
     asked = list(dict.fromkeys(" ".join(entry.split()) for entry in entries if entry.strip()))
     read = [entry[:LONGEST_ENTRY] for entry in asked[:MOST_ENTRIES]]
     each = PER_FEW if len(read) <= FEW_ENTRIES else PER_MANY
-    answers = [searcher.resolve(entry, limit=each, within=within) for entry in read]
+    answers = [searcher.resolve(entry, limit=each, within=within, threshold=threshold) for entry in read]
     unmatched = tuple(entry for entry, answer in zip(read, answers, strict=True) if not answer)
     return Resolution(_interleaved(answers), unmatched, tuple(_remarks(asked, read, unmatched)))
 

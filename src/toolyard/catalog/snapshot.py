@@ -9,7 +9,7 @@ from threading import Lock
 from types import MappingProxyType
 
 from toolyard.catalog.entry import UNGROUPED, Cluster, Entry, Problem
-from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory
+from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory, Wanted
 from toolyard.catalog.server import Server
 from toolyard.catalog.shelf import Shelf
 from toolyard.catalog.view import View
@@ -52,7 +52,15 @@ class Snapshot:
             view = self._views[server] = View(server, self)
         return view
 
-    def search(self, query: str, *, limit: int = 20, within: View | None = None, prefixes: bool = False) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        within: View | None = None,
+        prefixes: bool = False,
+        only: Wanted | None = None,
+    ) -> list[Hit]:
         """The tools that serve a request, best first; nothing for a request without a known word.
 
         Args:
@@ -60,11 +68,12 @@ class Snapshot:
             limit: at most so many hits.
             within: only tools of this view, decided before ranking.
             prefixes: the last word may be unfinished, as in a search box.
+            only: only tools that it wants, also decided before ranking.
 
         The first search of a snapshot builds its index, which takes about a second for 10,000 new tools: on an event
         loop use `Catalog.search`, or call `prepare_search` in a worker thread.
         """
-        return self.prepare_search().search(query, limit=limit, within=within, prefixes=prefixes)
+        return self.prepare_search().search(query, limit=limit, within=within, prefixes=prefixes, only=only)
 
     @property
     def search_is_prepared(self) -> bool:

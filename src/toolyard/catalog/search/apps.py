@@ -9,6 +9,9 @@ from toolyard.catalog.search.terms import STOP_WORDS, VERB_CLASSES, words
 
 _VENDORS = frozenset({"amazon", "aws", "azure", "google", "microsoft", "ms"})
 """Left out in speech: "s3" is aws_s3."""
+_WRITTEN_OUT = {"aws": "amazon", "ms": "microsoft"}
+"""`msgraph` and `ms_graph` are also "Microsoft Graph"."""
+_SHORTEST_PRODUCT = 4
 _LONGEST_ALIAS = 4
 _NO_NAMES = STOP_WORDS | {verb for name, verbs in VERB_CLASSES.items() for verb in (name, *verbs.split())}
 """Words that requests are made of: a provider called `search` or `my` is not meant by them."""
@@ -36,15 +39,19 @@ class Apps:
 
     def named_in(self, text: str, visible: Collection[str] | None) -> list[str]:
         """Namespaces in order of appearance; the longest alias wins, and only visible ones are recognised."""
+        return list(self.places_in(text, visible))
+
+    def places_in(self, text: str, visible: Collection[str] | None) -> dict[str, frozenset[int]]:
+        """As `named_in`, with the places of the words that name each."""
         said = words(text)
-        found: dict[str, None] = {}
+        found: dict[str, frozenset[int]] = {}
         place = 0
         while place < len(said):
             namespace, taken = self._named_at(said, place, visible)
             if namespace is not None:
-                found[namespace] = None
+                found[namespace] = found.get(namespace, frozenset()) | frozenset(range(place, place + taken))
             place += taken
-        return list(found)
+        return found
 
     def _named_at(self, said: Sequence[str], place: int, visible: Collection[str] | None) -> tuple[str | None, int]:
         """What is named here, and how many words that took."""
@@ -56,5 +63,12 @@ class Apps:
 
 
 def _aliases_of_slug(slug: Sequence[str]) -> list[Sequence[str]]:
-    short = len(slug) > 1 and slug[0] in _VENDORS and any(character.isdigit() for character in slug[1])
-    return [slug, slug[1:]] if short else [slug]
+    aliases = [slug]
+    if len(slug) > 1 and slug[0] in _VENDORS and any(character.isdigit() for character in slug[1]):
+        aliases.append(slug[1:])
+    for short, long in _WRITTEN_OUT.items():
+        if slug[0] == short and len(slug) > 1:
+            aliases.append([long, *slug[1:]])
+        elif slug[0].startswith(short) and len(slug[0]) >= len(short) + _SHORTEST_PRODUCT:
+            aliases.append([long + slug[0].removeprefix(short), *slug[1:]])
+    return aliases

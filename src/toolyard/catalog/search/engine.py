@@ -18,7 +18,8 @@ from toolyard.catalog.search.clauses import LONGEST_REQUEST, clauses
 from toolyard.catalog.search.counts import Counts
 from toolyard.catalog.search.fields import FIELDS
 from toolyard.catalog.search.index import Index, Scores
-from toolyard.catalog.search.protocol import Hit, Searcher
+from toolyard.catalog.search.matching import Saying, saying, threshold_of
+from toolyard.catalog.search.protocol import Hit, Searcher, Wanted
 from toolyard.catalog.search.terms import words
 from toolyard.catalog.view import View
 
@@ -30,6 +31,11 @@ _MOST_COMPLETIONS = 50
 _LONGEST_ENDING = 3
 _SHORTEST_STEM = 3
 _WASTEFUL_VOCABULARY = 200_000
+_SAMPLES = 250
+"""Tools whose names are tried to find the threshold."""
+_LONGEST_NAME = 5
+_CANDIDATES = 3
+_NO_APP = "zqxjkvanishedapp"
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,16 @@ class _Part:
     said: dict[int, str]
     """Per term the word of the request it stands for."""
     completions: list[int] = field(default_factory=list[int])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """`places` are the best tools', best first."""
+
+    places: list[int]
+    scores: Scores
+    request: _Part
+    named: list[str]
 
 
 class Bm25fSearchers:
@@ -68,13 +84,51 @@ class Bm25fSearcher:
         numbers = [namespaces.setdefault(entry.tool.namespace, len(namespaces)) for entry in entries]
         self._namespaces = namespaces
         self._namespace_of = np.array(numbers, np.int32)
+        self._app_sizes = Counter(entry.tool.namespace for entry in entries)
+        self.threshold = self._measured_threshold()
 
-    def search(self, query: str, *, limit: int, within: View | None, prefixes: bool) -> list[Hit]:
-        text = query[:LONGEST_REQUEST]
+    def _measured_threshold(self) -> float:
+        """Names as long as what people say; the others are no entries that anybody would make."""
+        sayable = [entry for entry in self._entries if len(words(entry.tool.name)) <= _LONGEST_NAME]
+        step = max(1, len(sayable) // _SAMPLES)
+        own: list[float] = []
+        foreign: list[float] = []
+        for entry in sayable[::step][:_SAMPLES]:
+            own.append(self._largest_share(f"{entry.tool.name} {entry.tool.namespace}"))
+            foreign.append(self._largest_share(f"{entry.tool.name} {_NO_APP}"))
+        return threshold_of(own, foreign)
+
+    def search(
+        self, query: str, *, limit: int, within: View | None, prefixes: bool, only: Wanted | None = None
+    ) -> list[Hit]:
+        found = self._ranked(query[:LONGEST_REQUEST], limit, self._mask(within, only), prefixes=prefixes)
+        return self._hits(found)
+
+    def resolve(self, entry: str, *, limit: int, within: View | None, threshold: float | None = None) -> list[Hit]:
         mask = self._mask(within)
+        found = self._ranked(entry[:LONGEST_REQUEST], limit, mask)
+        if threshold is None:
+            threshold = self.threshold
+        said = self._saying(entry[:LONGEST_REQUEST], mask)
+        for place in found.places:
+            namespace = self._entries[place].tool.namespace
+            if said.share(self._index.terms_of(place), namespace) >= said.needed(threshold, namespace):
+                return self._hits(found)
+        return []
+
+    def _largest_share(self, text: str) -> float:
+        found, said = self._ranked(text, _CANDIDATES, None), self._saying(text, None, apps=False)
+        shares = (said.share(self._index.terms_of(place), "") for place in found.places)
+        return max(shares, default=0.0)
+
+    def _saying(self, text: str, mask: _Mask | None, *, apps: bool = True) -> Saying:
+        named = self._apps.places_in(text, mask and mask.namespaces) if apps else {}
+        return saying(self._index, text, named, self._app_sizes, mask and mask.allowed)
+
+    def _ranked(self, text: str, limit: int, mask: _Mask | None, *, prefixes: bool = False) -> _Found:
         visible = None if mask is None else mask.namespaces
         named = self._apps.named_in(text, visible)
-        whole = self._part(text, prefixes=prefixes)
+        whole = self._part(text, prefixes=prefixes, named=named)
         parts = clauses(text)
         scores = self._scores(whole, [self._part(part) for part in parts])
         if mask is not None:
@@ -90,12 +144,13 @@ class Bm25fSearcher:
                 for namespace, said in zip(named, own, strict=True)
             ]
             places = _interleaved(lists, places)[: max(limit, 0)]
-        return [self._hit(place, float(scores[place]), whole, named) for place in places]
+        return _Found(places, scores, whole, named)
 
-    def resolve(self, entry: str, *, limit: int, within: View | None) -> list[Hit]:
-        return self.search(entry, limit=limit, within=within, prefixes=False)
+    def _hits(self, found: _Found) -> list[Hit]:
+        return [self._hit(place, float(found.scores[place]), found.request, found.named) for place in found.places]
 
-    def _part(self, text: str, *, prefixes: bool = False) -> _Part:
+    def _part(self, text: str, *, prefixes: bool = False, named: Sequence[str] = ()) -> _Part:
+        """An app that the text names by another name is also searched by its own."""
         counted = Counter(self._index.vocabulary.request_terms(text))
         weights: dict[int, float] = {}
         said: dict[int, str] = {}
@@ -105,6 +160,11 @@ class Bm25fSearcher:
             number = self._index.number(term)
             if number is not None:
                 weights[number] = _VERB_CLASS if term.startswith("~") else 1 + _REPEATED * (times[term] - 1)
+                said.setdefault(number, word)
+        for term, word in self._index.vocabulary.request_terms(" ".join(named)):
+            number = self._index.number(term)
+            if number is not None and not term.startswith("~"):
+                weights.setdefault(number, 1.0)
                 said.setdefault(number, word)
         completions = self._completions(text) if prefixes else []
         said |= {number: self._index.vocabulary.terms[number] for number in completions if number not in said}
@@ -150,7 +210,13 @@ class Bm25fSearcher:
         scores = self._scores(part, []) * self._of_app(namespace)
         return scores if mask is None else scores * mask.allowed
 
-    def _mask(self, within: View | None) -> _Mask | None:
+    def _mask(self, within: View | None, only: Wanted | None = None) -> _Mask | None:
+        if only is not None:
+            allowed = [(within is None or entry.id in within) and only(entry) for entry in self._entries]
+            wanted = {
+                entry.tool.namespace for entry, is_allowed in zip(self._entries, allowed, strict=True) if is_allowed
+            }
+            return _Mask(np.array(allowed, np.bool_), frozenset(wanted))
         if within is None:
             return None
         mask = self._masks.get(within)

@@ -64,6 +64,14 @@ class Index:
             scores[tools] = np.maximum(scores[tools], weight * self._values[first:last])
         return scores
 
+    def tools_with(self, number: int) -> NDArray[np.int32]:
+        """Places of the tools that have a term."""
+        return self._tools[self._offsets[number] : self._offsets[number + 1]]
+
+    def terms_of(self, place: int) -> frozenset[int]:
+        """The terms of one tool, in any field."""
+        return frozenset(self._counts.terms[self._counts.offsets[place] : self._counts.offsets[place + 1]].tolist())
+
     def matches(self, place: int) -> list[tuple[int, int, float]]:
         """(term, place of the field, weighted frequency) of one tool."""
         rows = slice(self._counts.offsets[place], self._counts.offsets[place + 1])
