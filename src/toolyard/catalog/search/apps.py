@@ -37,12 +37,9 @@ class Apps:
             if len(namespaces) == 1 and alias not in _NO_NAMES
         }
 
-    def named_in(self, text: str, visible: Collection[str] | None) -> list[str]:
-        """Namespaces in order of appearance; the longest alias wins, and only visible ones are recognised."""
-        return list(self.places_in(text, visible))
-
-    def places_in(self, text: str, visible: Collection[str] | None) -> dict[str, frozenset[int]]:
-        """As `named_in`, with the places of the words that name each."""
+    def named_in(self, text: str, visible: Collection[str] | None) -> dict[str, frozenset[int]]:
+        """Namespaces in order of appearance, with the places of the words that name each. The longest alias wins, and
+        only visible ones are recognised."""
         said = words(text)
         found: dict[str, frozenset[int]] = {}
         place = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -26,6 +26,7 @@ from toolyard.catalog.view import View
 _REPEATED = 0.3
 _VERB_CLASS = 0.35
 _NAMED_APP = 1.5
+_WORD_IN_NAME = 0.3
 _PREFIX = 0.5
 _MOST_COMPLETIONS = 50
 _LONGEST_ENDING = 3
@@ -45,6 +46,8 @@ class _Part:
     weights: dict[int, float]
     said: dict[int, str]
     """Per term the word of the request it stands for."""
+    named: tuple[str, ...]
+    """Apps, in order of appearance."""
     completions: list[int] = field(default_factory=list[int])
 
 
@@ -55,7 +58,6 @@ class _Found:
     places: list[int]
     scores: Scores
     request: _Part
-    named: list[str]
 
 
 class Bm25fSearchers:
@@ -122,53 +124,64 @@ class Bm25fSearcher:
         return max(shares, default=0.0)
 
     def _saying(self, text: str, mask: _Mask | None, *, apps: bool = True) -> Saying:
-        named = self._apps.places_in(text, mask and mask.namespaces) if apps else {}
+        named = self._apps.named_in(text, mask and mask.namespaces) if apps else {}
         return saying(self._index, text, named, self._app_sizes, mask and mask.allowed)
 
     def _ranked(self, text: str, limit: int, mask: _Mask | None, *, prefixes: bool = False) -> _Found:
         visible = None if mask is None else mask.namespaces
-        named = self._apps.named_in(text, visible)
-        whole = self._part(text, prefixes=prefixes, named=named)
-        parts = clauses(text)
-        scores = self._scores(whole, [self._part(part) for part in parts])
+        whole = self._part(text, visible, prefixes=prefixes)
+        parts = [(part, self._part(part, visible)) for part in clauses(text)]
+        scores = self._scores(whole, [part for _, part in parts])
         if mask is not None:
             scores *= mask.allowed
-        if len(named) == 1:
-            scores[self._of_app(named[0])] *= _NAMED_APP
+        if len(whole.named) == 1:
+            scores[self._of_app(*whole.named)] *= _NAMED_APP
         places = _best(scores, limit)
-        if len(named) > 1:
-            said_of = [(part, self._apps.named_in(part, visible)) for part in parts]
-            own = [" ".join(part for part, names in said_of if namespace in names) for namespace in named]
+        if len(whole.named) > 1:
+            own = [" ".join(said for said, part in parts if namespace in part.named) for namespace in whole.named]
             lists = [
-                _best(self._in_app(namespace, self._part(said) if said else whole, mask), limit)
-                for namespace, said in zip(named, own, strict=True)
+                _best(self._in_app(namespace, self._part(said, visible) if said else whole, mask), limit)
+                for namespace, said in zip(whole.named, own, strict=True)
             ]
             places = _interleaved(lists, places)[: max(limit, 0)]
-        return _Found(places, scores, whole, named)
+        return _Found(places, scores, whole)
 
     def _hits(self, found: _Found) -> list[Hit]:
-        return [self._hit(place, float(found.scores[place]), found.request, found.named) for place in found.places]
+        return [self._hit(place, float(found.scores[place]), found.request) for place in found.places]
 
-    def _part(self, text: str, *, prefixes: bool = False, named: Sequence[str] = ()) -> _Part:
-        """An app that the text names by another name is also searched by its own."""
-        counted = Counter(self._index.vocabulary.request_terms(text))
+    def _part(self, text: str, visible: Collection[str] | None, *, prefixes: bool = False) -> _Part:
+        """Words that name an app stand for that app: its own name is searched, and they count little as words."""
+        vocabulary = self._index.vocabulary
+        named = self._apps.named_in(text, visible)
+        names = {term for term, _ in vocabulary.request_terms(" ".join(named)) if not term.startswith("~")}
+        in_names = self._words_in_names_only(text, named) if named else frozenset[str]()
         weights: dict[int, float] = {}
         said: dict[int, str] = {}
         times: Counter[str] = Counter()
-        for (term, word), count in counted.items():
+        for (term, word), count in Counter(vocabulary.request_terms(text)).items():
             times[term] += count
             number = self._index.number(term)
             if number is not None:
-                weights[number] = _VERB_CLASS if term.startswith("~") else 1 + _REPEATED * (times[term] - 1)
+                weight = _VERB_CLASS if term.startswith("~") else 1 + _REPEATED * (times[term] - 1)
+                if word in in_names and term not in names:
+                    weight *= _WORD_IN_NAME
+                weights[number] = max(weight, weights.get(number, 0.0))
                 said.setdefault(number, word)
-        for term, word in self._index.vocabulary.request_terms(" ".join(named)):
+        for term in sorted(names):
             number = self._index.number(term)
-            if number is not None and not term.startswith("~"):
+            if number is not None:
                 weights.setdefault(number, 1.0)
-                said.setdefault(number, word)
+                said.setdefault(number, term)
         completions = self._completions(text) if prefixes else []
-        said |= {number: self._index.vocabulary.terms[number] for number in completions if number not in said}
-        return _Part(weights, said, completions)
+        said |= {number: vocabulary.terms[number] for number in completions if number not in said}
+        return _Part(weights, said, tuple(named), completions)
+
+    @staticmethod
+    def _words_in_names_only(text: str, named: Mapping[str, frozenset[int]]) -> frozenset[str]:
+        places = frozenset[int]().union(*named.values())
+        found = words(text)
+        others = {word for place, word in enumerate(found) if place not in places}
+        return frozenset(found[place] for place in places) - others
 
     def _completions(self, text: str) -> list[int]:
         """Terms of names that begin like the last word, or like it without its ending; none after a blank."""
@@ -227,7 +240,7 @@ class Bm25fSearcher:
             )
         return mask
 
-    def _hit(self, place: int, score: float, request: _Part, named: Sequence[str]) -> Hit:
+    def _hit(self, place: int, score: float, request: _Part) -> Hit:
         entry = self._entries[place]
         share_of: dict[int, float] = {}
         words_of: dict[int, dict[str, None]] = {}
@@ -242,7 +255,7 @@ class Bm25fSearcher:
             f"{FIELDS[at].name} {share / total:.0%} ({', '.join(words_of[at])})"
             for at, share in sorted(share_of.items(), key=lambda item: -item[1])
         ]
-        if entry.tool.namespace in named:
+        if entry.tool.namespace in request.named:
             reasons.append(f"the request names {entry.tool.namespace}")
         return Hit(entry, score, "; ".join(reasons))
 
