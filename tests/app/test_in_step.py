@@ -112,3 +112,16 @@ async def test_a_kept_provider_that_can_no_longer_be_read_is_listed_with_the_rea
         assert app.supervisor.provider("old") is None
     async with App.running(settings) as app:
         assert app.supervisor.provider("old") is None
+
+
+async def test_a_look_at_what_others_changed_meets_a_change_of_its_own_and_goes_on(tmp_path: Path) -> None:
+    async with App.running(Settings(data_dir=tmp_path)) as app:
+        looks = [app.follow_providers() for _ in range(5)]
+        await asyncio.gather(app.import_openapi(document=DOORS, cluster="House"), *looks)
+        assert app.catalog.snapshot.get("house:listDoors") is not None
+        await asyncio.gather(app.remove_provider("house"), *(app.follow_providers() for _ in range(5)))
+        assert app.supervisor.provider("house") is None
+        taken = providers.ProviderRow("toolyard", {"kind": "openapi", "url": "http://127.0.0.1:9/x"}, None)
+        await app.store.tx(lambda c: providers.save_provider(c, taken))
+        await app.follow_providers()
+        assert app.supervisor.provider("toolyard") is not None

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from toolyard.core.clock import Clock
-from toolyard.core.errors import StoreError
+from toolyard.core.errors import ToolyardError
 from toolyard.durable.engine import Engine
 
 _log = structlog.get_logger("toolyard.app")
@@ -49,5 +49,5 @@ class InStep:
                 read_at = self._clock.monotonic()
                 try:
                     await self._read_again()
-                except StoreError as error:
+                except ToolyardError as error:
                     _log.warning("settings could not be read again", cause=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,8 @@ class Providing:
         self._configs: dict[str, ProviderConfig] = {}
         self._rows: dict[str, rows.ProviderRow] = {}
         """The providers that were added at run time, as this node runs them."""
+        self._keeping = asyncio.Lock()
+        """What is kept and what runs change together, as seen by whoever reads what other nodes changed."""
         self._declared: set[str] = set()
         self._replacing: set[str] = set()
         self._removed_tools: set[str] = set()
@@ -236,16 +239,24 @@ class Providing:
 
     async def follow_providers(self) -> None:
         """Add, replace and remove what other nodes added, changed and removed."""
-        kept = {row.id: row for row in await self.store.read(rows.providers) if row.id not in self._declared}
-        for provider_id in [provider_id for provider_id in self._rows if provider_id not in kept]:
-            await self._put_away(provider_id)
-        for row in kept.values():
-            if self._rows.get(row.id) != row:
-                replaced = row.id in self._rows
-                provider, limit = self._restored(row)
-                if replaced:
-                    await self._make_room_for(row.id)
-                await self.supervisor.add_and_start(provider, start_timeout=limit)
+        async with self._keeping:
+            kept = {row.id: row for row in await self.store.read(rows.providers) if row.id not in self._declared}
+            for provider_id in [provider_id for provider_id in self._rows if provider_id not in kept]:
+                await self._put_away(provider_id)
+            changed = [row for row in kept.values() if self._rows.get(row.id) != row]
+            await asyncio.gather(*(self._take_over(row) for row in changed))
+
+    async def _take_over(self, row: rows.ProviderRow) -> None:
+        """As another node keeps it. What goes wrong with one is tried again with the next look, and stops no other."""
+        replaced = row.id in self._rows
+        provider, limit = self._restored(row)
+        try:
+            if replaced:
+                await self._make_room_for(row.id)
+            await self.supervisor.add_and_start(provider, start_timeout=limit)
+        except ToolyardError as error:
+            self._rows.pop(row.id, None)
+            _log.warning("a provider of another node could not be taken over", provider=row.id, cause=str(error))
 
     def _publish(self, namespace: str, tools: Sequence[Tool]) -> None:
         config = self._configs.get(namespace)
@@ -265,16 +276,18 @@ class Providing:
     async def _save(self, config: ProviderConfig, document_ref: str | None) -> None:
         row = rows.ProviderRow(config.id, dump_provider(config, reveal=True), document_ref)
         replaced = await self._document_of(config.id)
-        await self.store.tx(lambda c: rows.save_provider(c, row))
-        self._rows[row.id] = row
+        async with self._keeping:
+            await self.store.tx(lambda c: rows.save_provider(c, row))
+            self._rows[row.id] = row
         self._providers_changed()
         if replaced is not None and replaced != document_ref:
             await self.imports.discard(replaced)
 
     async def _drop(self, provider_id: str) -> None:
         document_ref = await self._document_of(provider_id)
-        await self.store.tx(lambda c: rows.delete_provider(c, provider_id))
-        await self._put_away(provider_id)
+        async with self._keeping:
+            await self.store.tx(lambda c: rows.delete_provider(c, provider_id))
+            await self._put_away(provider_id)
         self._providers_changed()
         if document_ref is not None:
             await self.imports.discard(document_ref)
