@@ -120,7 +120,7 @@ servers:
     assert refusal(text) == snapshot("""\
 m.yaml:1: provider: unknown field. Did you mean 'providers'?
 m.yaml:4: servers[0].tolls: unknown field. Did you mean 'tools'?
-m.yaml:5: servers[0].colour: unknown field. Known here: agent_mode, auto_approve, description, id, names, retrieve_skill, skills, title, tools.\
+m.yaml:5: servers[0].colour: unknown field. Known here: agent_mode, auto_approve, description, id, names, retrieve_skill, skills, title, token_in_url, tools.\
 """)
 
 

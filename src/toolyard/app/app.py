@@ -66,7 +66,7 @@ class App(Providing):
         self.store = open_store(self.settings.database_location)
         self.blobs = Blobs(self.settings.blob_location)
         self.egress = Egress()
-        self.catalog = Catalog()
+        self.catalog = Catalog(threshold=self.manifest.settings.resolve_threshold)
         self.supervisor = Supervisor(
             publish=self._publish,
             set_availability=self._set_availability,
@@ -180,7 +180,20 @@ class App(Providing):
 
     # -- servers and tools
 
+    def declares_server(self, server_id: str) -> bool:
+        """Whether the manifest declares this server, so that it is changed there."""
+        return any(config.id == server_id for config in self.manifest.servers)
+
     async def save_server(self, server: Server) -> None:
+        """
+        Raises:
+            Conflict: it is declared in the manifest.
+        """
+        if self.declares_server(server.id):
+            raise Conflict(
+                f"The server {server.id!r} is declared in the manifest.",
+                suggestion="Change it there and start again.",
+            )
         await self.store.tx(partial(save_server, server=server))
         self.servers[server.id] = server
         self._servers_changed()
@@ -193,7 +206,7 @@ class App(Providing):
         """
         if server_id not in self.servers:
             raise NotFound(f"There is no server {server_id!r}.")
-        declared = any(config.id == server_id for config in self.manifest.servers)
+        declared = self.declares_server(server_id)
         if server_id == DEFAULT_SERVER.id or declared:
             where = "in the manifest" if declared else "always"
             raise Conflict(f"The server {server_id!r} is there {where}.")

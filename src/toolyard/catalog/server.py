@@ -31,6 +31,8 @@ class Server:
     description: str | None = None
     auto_approve: AutoApprove = True
     """For tools about which nothing nearer decides: see `calls.approve`."""
+    token_in_url: bool = False
+    """Whether a key is also taken from the path, `/mcp/{id}/t/{key}`, for clients that cannot send a header."""
 
     def __hash__(self) -> int:
         return hash(self.id)  # views are looked up by server on every request

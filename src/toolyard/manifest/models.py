@@ -214,6 +214,9 @@ class ServerConfig(_Model, frozen=True, kw_only=True):
     description: Text | None = None
     auto_approve: AutoApprove = True
     """For tools whose provider, cluster and own setting leave it open."""
+    token_in_url: bool = False
+    """Take a key also from the path, `/mcp/{id}/t/{key}`, for clients that can send no header. Addresses are seen by
+    more people than headers are: leave it off where you can."""
 
 
 class ModelConfig(_Model, frozen=True, kw_only=True):
@@ -287,6 +290,9 @@ class SettingsConfig(_Model, frozen=True, kw_only=True):
     """How long an MCP request is held while its call waits for a person; 60 when it is not said."""
     task_after_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
     """How long an MCP client that knows tasks waits for a result before it gets a task; 2 when it is not said."""
+    resolve_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """The share of an entry of RESOLVE_ACTIONS that an action must speak of; measured on the catalog when it is not
+    said. Lower finds more and refuses less."""
     notifications: tuple[NotificationConfig, ...] = ()
     """Who is told when a call waits for a decision."""
 

@@ -18,6 +18,8 @@ async def test_a_server_is_made_changed_and_deleted(local: httpx2.AsyncClient) -
         "skills": [],
         "title": None,
         "description": None,
+        "auto_approve": True,
+        "token_in_url": False,
         "url": "http://127.0.0.1:8420/mcp/sales",
         "tool_count": 7,
     }

@@ -71,7 +71,8 @@ def saying(
         own = [part for number, part in enumerate(parts, place) if number not in told_by_apps]
         place += len(parts)
         whole = "".join(parts)
-        found += [whole] if len(own) == len(parts) > 1 and _known(index, whole, allowed) else own
+        in_one = _known(index, whole, allowed) or not any(_known(index, part, allowed) for part in parts)
+        found += [whole] if len(own) == len(parts) > 1 and in_one else own
     telling = [word for word in found if word not in STOP_WORDS] or ([] if apps else found)
     words = tuple(_word(index, word, allowed) for word in dict.fromkeys(telling))
     return Saying(words, {app: _idf(index, app_sizes[app]) for app in apps})

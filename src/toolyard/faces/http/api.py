@@ -30,6 +30,7 @@ from toolyard.faces.http.routes import (
     logins,
     metrics,
     providers,
+    resolve,
     servers,
     sessions,
     tools,
@@ -39,6 +40,7 @@ from toolyard.faces.http.validation import problem_of_errors
 _ROUTERS = (
     client_tools,  # before the tools, whose ids may hold slashes
     tools,
+    resolve,
     clusters,
     imports,
     providers,

@@ -231,6 +231,8 @@ class ServerOut(Given):
     skills: list[str]
     title: str | None
     description: str | None
+    auto_approve: bool | Literal["read_only"]
+    token_in_url: bool
     url: str
     tool_count: int
 

@@ -48,6 +48,7 @@ from toolyard.faces.mcp.wire import (
     response,
 )
 
+TOKEN_PATH = "/t/"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _log = structlog.stdlib.get_logger("toolyard.faces.mcp")
 _TOOLS_CHANGED = notification("notifications/tools/list_changed")
@@ -71,7 +72,7 @@ class _Caller:
 
 
 class Edge:
-    """`/mcp` is the default server, `/mcp/{server}` any other."""
+    """`/mcp` is the default server, `/mcp/{server}` any other; `/mcp/{server}/t/{key}` where that is switched on."""
 
     def __init__(self, face: Face, guard: HostGuard) -> None:
         self.face = face
@@ -249,9 +250,28 @@ class Edge:
         await reply(send, 204, b"", [])
 
     async def _caller(self, scope: Mapping[str, Any], headers: Headers) -> _Caller:
+        path, in_path, token = scope["path"].partition(TOKEN_PATH)
+        if in_path:
+            scope = self._with_token(scope, path, token.rstrip("/"))
         principal = await self.face.app.gate.principal(scope)
         principal.require(Scope.CALL)
-        return _Caller(principal, self._server(scope["path"]), headers, scope["headers"])
+        return _Caller(principal, self._server(path), headers, scope["headers"])
+
+    def _with_token(self, scope: Mapping[str, Any], path: str, token: str) -> Mapping[str, Any]:
+        """The request as if its key had come in the header. Whether a server is there is told to nobody without one.
+
+        Raises:
+            Unauthenticated: this server takes no key from the path.
+        """
+        server = self.face.app.servers.get(path.strip("/").partition("/")[2] or DEFAULT_SERVER)
+        if server is None or not server.token_in_url or not token:
+            raise Unauthenticated(
+                "No key is taken from the path here.", suggestion="Send it as 'Authorization: Bearer <key>'."
+            )
+        if b"authorization" in dict(scope["headers"]):
+            return scope
+        header = (b"authorization", b"Bearer " + token.encode())
+        return {**scope, "headers": [*scope["headers"], header]}
 
     async def _session(self, session_id: bytes, caller: _Caller) -> Session:
         return await self.face.sessions.verify(session_id, server=caller.server.id, principal=caller.principal)

@@ -36,8 +36,11 @@ async def index(visit: Visit) -> Response:
     def wanted(entry: Entry) -> bool:
         return provider in ("", entry.tool.namespace) and kind in ("", entry.tool.kind.value)
 
-    found = await visit.app.catalog.search(words, limit=200, prefixes=True) if words else []
-    hits = [hit for hit in found if wanted(hit.entry)]
+    def wanted_here(entry: Entry) -> bool:
+        return wanted(entry) and chosen in ("", entry.cluster)
+
+    only = wanted_here if provider or kind or chosen else None
+    hits = await visit.app.catalog.search(words, limit=_HITS, prefixes=True, only=only) if words else []
     clusters = [
         (cluster, [entry for entry in cluster.entries if wanted(entry)])
         for cluster in snapshot.clusters()
@@ -50,7 +53,7 @@ async def index(visit: Visit) -> Response:
         provider=provider,
         kind=kind,
         cluster=chosen,
-        hits=hits[:_HITS],
+        hits=hits,
         clusters=shown,
         total=len(snapshot.entries),
         matching=sum(len(entries) for _, entries in shown),

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 
+from toolyard.app.servers import config_of, server_of
 from toolyard.catalog import Server
 from toolyard.core.errors import BadInput, Conflict, NotFound
 from toolyard.core.principal import Scope
 from toolyard.faces.http.access import Yard, needs
 from toolyard.faces.http.models import JsonMap, Listed, ServerOut
 from toolyard.faces.http.paging import Page, cut
-from toolyard.manifest import ServerConfig, dump_server, parse_server
+from toolyard.manifest import dump_server, parse_server
 
 router = APIRouter(tags=["Servers"])
 _SEE = (Scope.READ, Scope.CALL, Scope.MANAGE)
@@ -33,7 +34,7 @@ async def list_servers(yard: Yard, page: Annotated[Page, Query()]) -> Listed[Ser
 @router.post("/servers", **needs(Scope.MANAGE), status_code=201)
 async def make_server(yard: Yard, response: Response, body: Annotated[JsonMap, _ENTRY]) -> ServerOut:
     """Open another MCP endpoint."""
-    server = _server(parse_server(body))
+    server = server_of(parse_server(body))
     if server.id in yard.servers:
         raise Conflict(f"There is a server {server.id!r} already.", suggestion="Change it with PATCH.")
     await yard.save_server(server)
@@ -51,14 +52,10 @@ async def get_server(yard: Yard, server_id: str) -> ServerOut:
 async def change_server(yard: Yard, server_id: str, body: Annotated[JsonMap, _ENTRY]) -> ServerOut:
     """Change the fields that are given; null goes back to the default. Connected clients are told."""
     before = _known(yard, server_id)
-    if any(config.id == server_id for config in yard.manifest.servers):
-        raise Conflict(
-            f"The server {server_id!r} is declared in the manifest.", suggestion="Change it there and start again."
-        )
     if body.get("id", server_id) != server_id:
         raise BadInput("The id of a server cannot change.", where="/id", suggestion="Make a new one and delete this.")
-    entry = {**dump_server(_config(before)), "id": server_id, **body}
-    after = _server(parse_server({name: value for name, value in entry.items() if value is not None}))
+    entry = {**dump_server(config_of(before)), "id": server_id, **body}
+    after = server_of(parse_server({name: value for name, value in entry.items() if value is not None}))
     await yard.save_server(after)
     return _server_out(yard, after)
 
@@ -76,32 +73,6 @@ def _known(yard: Yard, server_id: str) -> Server:
     return server
 
 
-def _server(config: ServerConfig) -> Server:
-    return Server(
-        id=config.id,
-        tools=config.tools,
-        names=config.names,
-        agent_mode=config.agent_mode,
-        retrieve_skill=config.retrieve_skill,
-        skills=config.skills,
-        title=config.title,
-        description=config.description,
-    )
-
-
-def _config(server: Server) -> ServerConfig:
-    return ServerConfig(
-        id=server.id,
-        tools=server.tools,
-        names=server.names,
-        agent_mode=server.agent_mode,
-        retrieve_skill=server.retrieve_skill,
-        skills=server.skills,
-        title=server.title,
-        description=server.description,
-    )
-
-
 def _server_out(yard: Yard, server: Server) -> ServerOut:
     return ServerOut(
         id=server.id,
@@ -112,6 +83,8 @@ def _server_out(yard: Yard, server: Server) -> ServerOut:
         skills=list(server.skills),
         title=server.title,
         description=server.description,
+        auto_approve=server.auto_approve,
+        token_in_url=server.token_in_url,
         url=f"{yard.settings.url}/mcp/{server.id}",
         tool_count=len(yard.catalog.snapshot.view(server).entries),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
@@ -27,7 +28,7 @@ from toolyard.faces.http.models import (
     ToolPatch,
     ToolPolicy,
 )
-from toolyard.faces.http.paging import LARGEST_PAGE, Page, cut
+from toolyard.faces.http.paging import Page, cut
 
 router = APIRouter(tags=["Tools"])
 _SEE = (Scope.CALL, Scope.READ, Scope.MANAGE)
@@ -49,11 +50,9 @@ class ToolsQuery(Page):
 async def list_tools(yard: Yard, query: Annotated[ToolsQuery, Query()]) -> Listed[ToolOut]:
     """The tools of the catalog, sorted by id; with `q`, the best matches first."""
     if query.q is not None:
-        # A filter may want what ranks low among all tools, so then all of them are ranked.
-        most = len(yard.catalog.snapshot.entries) if query.is_filtered else LARGEST_PAGE
-        hits = await yard.catalog.search(query.q, limit=most, prefixes=True)
-        wanted = [hit for hit in hits if _wanted(hit.entry, query)][: query.limit]
-        return Listed(items=[_hit_out(hit, schemas=query.schemas) for hit in wanted])
+        only = partial(_wanted, query=query) if query.is_filtered else None
+        hits = await yard.catalog.search(query.q, limit=query.limit, prefixes=True, only=only)
+        return Listed(items=[_hit_out(hit, schemas=query.schemas) for hit in hits])
     entries = [entry for entry in yard.catalog.snapshot.entries if _wanted(entry, query)]
     page, next_cursor = cut(entries, query, key=lambda entry: entry.id)
     return Listed(items=[tool_out(entry, schemas=query.schemas) for entry in page], next_cursor=next_cursor)
