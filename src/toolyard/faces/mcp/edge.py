@@ -48,7 +48,7 @@ from toolyard.faces.mcp.wire import (
     response,
 )
 
-TOKEN_PATH = "/t/"
+TOKEN_PATH = "/t/"  # noqa: S105 - a path
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _log = structlog.stdlib.get_logger("toolyard.faces.mcp")
 _TOOLS_CHANGED = notification("notifications/tools/list_changed")
