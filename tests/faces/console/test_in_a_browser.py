@@ -108,6 +108,7 @@ async def test_everything_can_be_done_with_the_keyboard_alone(tabs: Tabs) -> Non
     await page.wait_for_url("**q=order*a*pet*")  # the last of the searches, so that no list comes after this one
     await expect(page.locator(".tool-rows li").first).to_contain_text("shop:order")
     await page.keyboard.press("Escape")
+    await expect(page.get_by_label("Search tools")).to_have_value("order a pet")
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/tools/shop:order")
@@ -119,6 +120,17 @@ async def test_everything_can_be_done_with_the_keyboard_alone(tabs: Tabs) -> Non
     await _tab_to(page, None, "Call")
     await page.keyboard.press("Enter")
     await expect(page.locator("#outcome")).to_contain_text("Complete")
+
+
+async def test_a_list_that_is_searched_again_keeps_the_focus_on_its_row(tabs: Tabs) -> None:
+    page = await tabs.open("/tools?q=order")
+    await page.keyboard.press("j")
+    row = page.get_by_role("link", name="shop:order").first
+    await expect(row).to_be_focused()
+    await row.evaluate("link => { link.dataset.old = 'yes' }")
+    await page.evaluate("document.getElementById('q').dispatchEvent(new Event('change', {bubbles: true}))")
+    await expect(page.locator("[data-old]")).to_have_count(0)
+    await expect(row).to_be_focused()
 
 
 async def _tab_to(page: Page, label: str | None, button: str | None = None) -> None:

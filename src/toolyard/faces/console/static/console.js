@@ -34,12 +34,22 @@
     }
   });
 
+  // A list that is searched anew is another element too: the focus stays on the row it was on.
+  let row = null;
+  document.addEventListener("htmx:before:swap", () => {
+    row = document.activeElement?.closest(".tool-rows a, [data-rows] a")?.getAttribute("href");
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (row && document.activeElement === document.body) document.querySelector(`main a[href="${CSS.escape(row)}"]`)?.focus();
+  });
+
   const isTyping = (element) => element.closest("input, textarea, select, [contenteditable]");
 
   // "/" goes to the search; j and k walk through the rows of a list, Enter opens (they are links).
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && event.target.matches?.("[data-focus]")) {
+      event.preventDefault(); // a browser would empty the field, and the results would go
       event.target.blur();
       return;
     }
