@@ -12,7 +12,7 @@ from tests.faces.mcp.yard import MODERN, Wire, legacy_headers, modern
 from tests.requirements import requirement
 from toolyard.catalog import ToolSettings
 from toolyard.core.call import CallState, Progress, ToolResult
-from toolyard.core.errors import StoreUnavailable
+from toolyard.core.errors import ProtocolError, StoreUnavailable
 from toolyard.core.record import CallFilter
 from toolyard.faces.mcp import exchange
 from toolyard.providers.base import Invocation
@@ -84,6 +84,27 @@ async def test_a_tool_that_fails_answers_with_readable_text_and_no_protocol_erro
             "suggestion": "Fill it.",
         }
         assert (await yard.app.calls.get(call_id(result))).error == "The kettle is empty."
+
+
+@pytest.mark.parametrize(("code", "passed_on"), [(-32042, -32042), (-32022, -32603)])
+async def test_an_upstreams_json_rpc_error_is_passed_on_and_what_it_says_of_our_link_is_not_taken_for_ours(
+    yard: Yard, code: int, passed_on: int
+) -> None:
+    async def broken(_: Invocation) -> ToolResult:
+        raise ProtocolError(code, "The line is dead.", {"line": 7})
+
+    yard.provider.add("broken", broken)
+    await yard.app.supervisor.refresh("kit")
+    session = await yard.wire.initialize()
+    modern = await yard.wire.modern(
+        "tools/call", {"name": "kit_broken_action"}, headers={"Mcp-Name": "kit_broken_action"}
+    )
+    legacy = await session.send("tools/call", {"name": "kit_broken_action"})
+    for answer in (modern, legacy):
+        assert answer.status == 200
+        assert answer.json["error"] == {"code": passed_on, "message": "The line is dead.", "data": {"line": 7}}
+    page = await yard.app.calls.page(CallFilter(tool="kit:broken"))
+    assert [record.error for record in page.items] == ["The line is dead."] * 2
 
 
 @requirement("tool.error-result")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from toolyard.core.approval import Waiting
-from toolyard.core.call import CallFailure, CallOutcome, Progress
+from toolyard.core.call import CallOutcome, Progress
 from toolyard.core.clock import rfc3339
 from toolyard.core.errors import ErrorCode
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.record import CallRecord
-from toolyard.faces.mcp.tool_result import result_of
-from toolyard.faces.mcp.wire import INTERNAL_ERROR, Era
+from toolyard.faces.mcp.tool_result import as_rpc_error, is_rpc_error, result_of
+from toolyard.faces.mcp.wire import Era
 
 SHORTEST_POLL = 0.5
 """Seconds between two `tasks/get` that a client is asked for, at first."""
@@ -85,7 +85,7 @@ class Task:
         if status is Status.COMPLETED:
             return {"result": result_of(self.outcome, Era.MODERN, server_info)}
         if status is Status.FAILED and failure is not None:
-            return {"error": rpc_error(failure)}
+            return {"error": as_rpc_error(failure).to_wire()}
         return {}
 
     @property
@@ -97,17 +97,6 @@ class Task:
         if outcome.waiting is not None:
             return _told(outcome.waiting)
         return None if self.report is None or outcome.state.is_final else _told_progress(self.report.progress)
-
-
-def is_rpc_error(failure: CallFailure) -> bool:
-    return failure.rpc is not None or failure.code is ErrorCode.INTERNAL
-
-
-def rpc_error(failure: CallFailure) -> JsonObject:
-    """As it came from the upstream, or ours."""
-    if failure.rpc is not None:
-        return failure.rpc
-    return {"code": INTERNAL_ERROR, "message": failure.to_text()}
 
 
 def _poll_interval_ms(age: float) -> int:

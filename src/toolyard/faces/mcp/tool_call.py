@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from toolyard.catalog import Entry
-from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin, Progress, ProgressSink
+from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin
 from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.faces.mcp import agent_tools, headers, tasks
 from toolyard.faces.mcp.agent_tools import INPUT_PAYLOAD, Aim
 from toolyard.faces.mcp.asking import Talk, may_ask
+from toolyard.faces.mcp.call_request import idempotency_key, progress_sink, trace
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.own_tools import Run, own_tools
 from toolyard.faces.mcp.request_state import Bound
 from toolyard.faces.mcp.sessions import owner_of
-from toolyard.faces.mcp.tool_result import result_of
+from toolyard.faces.mcp.tool_result import as_rpc_error, is_rpc_error, result_of
 from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
-from toolyard.faces.mcp.wire import (
-    INVALID_PARAMS,
-    META_IDEMPOTENCY,
-    META_SERVER_INFO,
-    Era,
-    RpcError,
-    as_object,
-    notification,
-)
-
-_TRACE = ("traceparent", "tracestate", "baggage")
-_H_TRACE = {name: name.encode() for name in _TRACE}
-_H_IDEMPOTENCY = b"idempotency-key"
-_LONGEST_KEY = 255
+from toolyard.faces.mcp.wire import INVALID_PARAMS, META_SERVER_INFO, Era, RpcError, as_object
 
 
 async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
@@ -47,20 +36,20 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     if ctx.era is Era.MODERN and ctx.headers:
         _check_param_headers(ctx, entry, arguments)
     soft_limit = tasks.soft_limit(ctx, entry)
-    report = _progress_sink(ctx)
+    report = progress_sink(ctx)
     patience = None if report is None else Patience(report)
     hold = hold_of(ctx.meta, ctx.face.app.settings.hold_seconds)
     able = may_ask(ctx)
-    state, answers = params.get("requestState"), params.get("inputResponses")
+    talk = Talk(ctx, Bound(owner_of(ctx.principal), ctx.server.id, "tools/call", name, given), hold, patience)
     request = CallRequest(
         tool=entry.id,
         arguments=arguments,
         principal=ctx.principal,
         origin=Origin.MCP,
         server=ctx.server.id,
-        idempotency_key=_idempotency_key(ctx),
+        idempotency_key=idempotency_key(ctx),
         progress=patience and patience.progress,
-        trace=_trace(ctx),
+        trace=trace(ctx),
         hold=0.0 if able else hold,
         may_ask=able,
         on_wait=patience and patience.waits,
@@ -68,17 +57,10 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     calls = ctx.face.app.calls
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
-        if state is not None or answers is not None:
-            talk = Talk(ctx, _bound(ctx, name, given), hold if soft_limit is None else soft_limit, patience)
-            outcome = await talk.taken_up(state, answers)
-            if soft_limit is not None and isinstance(outcome, CallOutcome) and not outcome.state.is_final:
-                outcome = await tasks.handed_out(ctx, await calls.get(outcome.call_id))
-        elif soft_limit is None:
-            outcome = await calls.invoke(request)
+        if params.get("requestState") is None and params.get("inputResponses") is None:
+            outcome = await _begun(talk, request, soft_limit)
         else:
-            outcome = await tasks.begin(ctx, request, soft_limit)
-        if able and isinstance(outcome, CallOutcome) and outcome.waiting is not None and state is None:
-            outcome = await Talk(ctx, _bound(ctx, name, given), hold, patience).go_on(outcome)
+            outcome = await _taken_up(talk, params, soft_limit)
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
     finally:
@@ -90,6 +72,27 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     if outcome.waiting is not None:
         return dumps(pending_result(outcome, outcome.waiting, entry, ctx))
     return dumps(_result(ctx, outcome))
+
+
+async def _begun(talk: Talk, request: CallRequest, soft_limit: float | None) -> CallOutcome | JsonObject:
+    """To its end, to what the client is asked first, or to the task that stands for the rest."""
+    if soft_limit is None:
+        outcome = await talk.ctx.face.app.calls.invoke(request)
+    else:
+        outcome = await tasks.begin(talk.ctx, request, soft_limit)
+    if request.may_ask and isinstance(outcome, CallOutcome) and outcome.waiting is not None:
+        return await talk.go_on(outcome)
+    return outcome
+
+
+async def _taken_up(talk: Talk, params: Mapping[str, Any], soft_limit: float | None) -> CallOutcome | JsonObject:
+    """The same request again, with answers: the call it began goes on."""
+    if soft_limit is not None:
+        talk = replace(talk, hold=soft_limit)
+    outcome = await talk.taken_up(params.get("requestState"), params.get("inputResponses"))
+    if soft_limit is not None and isinstance(outcome, CallOutcome) and not outcome.state.is_final:
+        return await tasks.handed_out(talk.ctx, await talk.ctx.face.app.calls.get(outcome.call_id))
+    return outcome
 
 
 def _aim(ctx: Context, name: str, given: dict[str, JsonValue]) -> Aim | Awaitable[JsonObject]:
@@ -115,8 +118,15 @@ def _or_refused(ctx: Context, aim: Aim | agent_tools.NotNamed, given: JsonObject
 
 
 def _result(ctx: Context, outcome: CallOutcome) -> JsonObject:
-    result = result_of(outcome, ctx.era, ctx.face.server_info)
-    return agent_tools.executed(result) if ctx.server.agent_mode else result
+    """
+    Raises:
+        RpcError: the upstream answered with one. EXECUTE_ACTION itself answered well, so it gives a result.
+    """
+    if ctx.server.agent_mode:
+        return agent_tools.executed(result_of(outcome, ctx.era, ctx.face.server_info))
+    if outcome.failure is not None and is_rpc_error(outcome.failure):
+        raise as_rpc_error(outcome.failure)
+    return result_of(outcome, ctx.era, ctx.face.server_info)
 
 
 async def _own_result(ctx: Context, run: Run, given: JsonObject) -> JsonObject:
@@ -130,18 +140,12 @@ async def _own_result(ctx: Context, run: Run, given: JsonObject) -> JsonObject:
 
 async def _not_named(ctx: Context, wrong: agent_tools.NotNamed, given: JsonObject) -> JsonObject:
     """Nothing could be run as it was asked for. The record says so in the same words as the answer."""
-    request = CallRequest(
-        wrong.tool, given, ctx.principal, Origin.MCP, server=ctx.server.id, trace=_trace(ctx)
-    )  # fmt: skip
+    request = CallRequest(wrong.tool, given, ctx.principal, Origin.MCP, server=ctx.server.id, trace=trace(ctx))
     try:
         outcome = await ctx.face.app.calls.refuse(request, wrong.failure)
     except ToolyardError as error:
         return _refused(ctx, request.call_id, error)
     return result_of(outcome, ctx.era, ctx.face.server_info)
-
-
-def _bound(ctx: Context, name: str, arguments: JsonObject) -> Bound:
-    return Bound(owner_of(ctx.principal), ctx.server.id, "tools/call", name, arguments)
 
 
 def unknown_tool(name: str) -> RpcError:
@@ -171,43 +175,3 @@ def _check_param_headers(ctx: Context, entry: Entry, arguments: Mapping[str, Any
     declared = ctx.face.param_headers.of(entry.tool.input_schema)
     if declared:
         headers.check_params(declared, arguments, ctx.headers, ctx.raw_headers)
-
-
-def _idempotency_key(ctx: Context) -> str | None:
-    key = ctx.meta.get(META_IDEMPOTENCY)
-    if key is None:
-        header = ctx.headers.get(_H_IDEMPOTENCY)
-        if header is None:
-            return None
-        key = header.decode("latin-1")
-    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
-        raise RpcError(INVALID_PARAMS, f"An idempotency key is a string of 1 to {_LONGEST_KEY} characters.")
-    return key
-
-
-def _trace(ctx: Context) -> dict[str, str]:
-    trace: dict[str, str] = {}
-    for name, header in _H_TRACE.items():
-        value = ctx.meta.get(name)
-        if isinstance(value, str):
-            trace[name] = value
-        elif header in ctx.headers:
-            trace[name] = ctx.headers[header].decode("latin-1")
-    return trace
-
-
-def _progress_sink(ctx: Context) -> ProgressSink | None:
-    token = ctx.meta.get("progressToken")
-    if isinstance(token, bool) or not isinstance(token, str | int):
-        return None
-    push = ctx.push
-
-    def report(progress: Progress) -> None:
-        params: dict[str, JsonValue] = {"progressToken": token, "progress": progress.progress}
-        if progress.total is not None:
-            params["total"] = progress.total
-        if progress.message is not None:
-            params["message"] = progress.message
-        push(notification("notifications/progress", params))
-
-    return report

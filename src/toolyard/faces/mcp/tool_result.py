@@ -1,12 +1,27 @@
-"""The outcome of a call as a `CallToolResult`."""
+"""The outcome of a call as a `CallToolResult`, or as the JSON-RPC error that took its place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toolyard.core.call import CallOutcome
+from toolyard.core.call import CallFailure, CallOutcome
+from toolyard.core.errors import ErrorCode
 from toolyard.core.json import JsonValue
-from toolyard.faces.mcp.wire import META_CALL_ID, META_ERROR, META_SERVER_INFO, META_WARNINGS, Era
+from toolyard.faces.mcp.wire import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    META_CALL_ID,
+    META_ERROR,
+    META_SERVER_INFO,
+    META_WARNINGS,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    Era,
+    RpcError,
+)
+
+_OF_OUR_OWN_LINK = frozenset({METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION})
+"""What an upstream says of our request to it: our client would take these for what we say of its own."""
 
 
 def result_of(outcome: CallOutcome, era: Era, server_info: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -32,3 +47,19 @@ def result_of(outcome: CallOutcome, era: Era, server_info: Mapping[str, JsonValu
         meta[META_SERVER_INFO] = server_info
     wire["_meta"] = meta
     return wire
+
+
+def is_rpc_error(failure: CallFailure) -> bool:
+    """Whether no model can make anything of it: the upstream answered with a JSON-RPC error, or the fault is ours."""
+    return failure.rpc is not None or failure.code is ErrorCode.INTERNAL
+
+
+def as_rpc_error(failure: CallFailure) -> RpcError:
+    """As it came from the upstream, or ours."""
+    rpc = failure.rpc
+    if rpc is None:
+        return RpcError(INTERNAL_ERROR, failure.to_text())
+    code, message = rpc.get("code"), rpc.get("message")
+    if not isinstance(code, int) or code in _OF_OUR_OWN_LINK:
+        code = INTERNAL_ERROR
+    return RpcError(code, message if isinstance(message, str) else failure.to_text(), rpc.get("data"))

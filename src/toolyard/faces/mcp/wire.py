@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 import orjson
 
-from toolyard.core.json import JsonObject, dumps
+from toolyard.core.json import JsonObject, JsonValue, dumps
 
 RequestId: TypeAlias = str | int
 
@@ -74,18 +74,21 @@ class Era(Enum):
 class RpcError(Exception):
     """Ends one request with a JSON-RPC error. `status` overrides the HTTP status of the era's table."""
 
-    def __init__(self, code: int, message: str, data: object = None, *, status: int | None = None) -> None:
+    def __init__(self, code: int, message: str, data: JsonValue = None, *, status: int | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
         self.status = status
 
-    def to_bytes(self, request_id: RequestId | None) -> bytes:
-        error: dict[str, object] = {"code": self.code, "message": self.message}
+    def to_wire(self) -> dict[str, JsonValue]:
+        error: dict[str, JsonValue] = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
-        return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "error": error})
+        return error
+
+    def to_bytes(self, request_id: RequestId | None) -> bytes:
+        return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "error": self.to_wire()})
 
     def http_status(self, era: Era | None) -> int:
         if self.status is not None:
