@@ -167,15 +167,18 @@ async def test_a_tool_that_is_never_a_task_waits_for_its_result(wire: Wire, slow
     assert (await request.done()).json["result"]["resultType"] == "complete"
 
 
-@pytest.mark.parametrize("legacy", [False, True])
-async def test_a_tool_that_is_always_a_task_is_refused_without_the_extension(wire: Wire, legacy: bool) -> None:
-    call = {"name": "kit_job_action", "arguments": {}}
-    if legacy:
-        answer = await (await wire.initialize()).send("tools/call", call)
-    else:
-        answer = await wire.modern("tools/call", call)
-    assert answer.error == (200 if legacy else 400, -32021)
+async def test_a_tool_that_is_always_a_task_asks_a_modern_client_to_declare_tasks(wire: Wire) -> None:
+    answer = await wire.modern("tools/call", {"name": "kit_job_action", "arguments": {"text": "hi"}})
+    assert answer.error == (400, -32021)
     assert answer.json["error"]["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+
+async def test_a_tool_that_is_always_a_task_is_a_plain_call_for_a_legacy_client_who_cannot_declare_them(
+    wire: Wire,
+) -> None:
+    session = await wire.initialize()
+    answer = await session.send("tools/call", {"name": "kit_job_action", "arguments": {"text": "hi"}})
+    assert answer.json["result"]["structuredContent"] == {"text": "hi"}
 
 
 async def test_an_operator_decides_which_tools_are_tasks(app: App, wire: Wire) -> None:

@@ -38,7 +38,7 @@ def sse(*messages: Any, ids: bool = False) -> bytes:
         ({}, ErrorCode.UPSTREAM, "is no tool result"),
         ([], ErrorCode.UPSTREAM, "neither a result nor an error"),
         (
-            {"resultType": "input_required", "requestState": "x"},
+            {"resultType": "input_required"},
             ErrorCode.UPSTREAM,
             "asks for input, but says not for what",
         ),

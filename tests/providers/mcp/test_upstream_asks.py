@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.providers.mcp.connecting import Connected, connected, connected_http
-from tests.providers.mcp.scripted import Scripted
+from tests.providers.mcp.scripted import Reply, Scripted
 from tests.providers.mcp.servers.sdk_server import Behaviours
 from tests.providers.mcp.serving import served
 from tests.requirements import requirement
@@ -22,6 +22,7 @@ from toolyard.core.question import DECLINED, NeedsInput, Question
 from toolyard.providers.mcp import McpStdioProvider
 from toolyard.providers.mcp.asking_links import AskingLinks
 
+SSE = "text/event-stream"
 FORMS = frozenset({"elicitation.form"})
 SERVER = Path(__file__).parent / "servers" / "stdio_server.py"
 pytestmark = pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
@@ -115,6 +116,58 @@ async def test_a_modern_upstream_is_told_what_this_caller_can_answer_and_gets_th
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"].get("elicitation") for params in (first, plain)
     ]
     assert declared == [{"form": {}}, None]
+
+
+async def test_an_answer_that_is_lost_on_its_way_to_a_legacy_upstream_is_sent_again() -> None:
+    asks = {
+        "jsonrpc": "2.0",
+        "id": "q1",
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "Name?"},
+    }
+    loop, received = asyncio.get_running_loop(), asyncio.Event()
+    statuses = iter([503, 202])
+
+    def reply(message: dict[str, Any]) -> Reply:
+        status = next(statuses)
+        if status == 202:
+            loop.call_soon_threadsafe(received.set)
+        return Reply(status, b"")
+
+    server = Scripted(
+        era="legacy",
+        tools__call=lambda _: Reply(200, b"id: 7\nretry: 1\ndata: " + json.dumps(asks).encode() + b"\n\n", kind=SSE),
+        POST=reply,
+    )
+    caller = Caller("Ada")
+    with served(server) as url:
+        async with connected_http(url, era="legacy") as up:
+            calling = asyncio.create_task(up.call("echo", ask=caller.ask, may_ask=FORMS))
+            async with asyncio.timeout(10):
+                await received.wait()
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+    replies = [message for _, _, message in server.seen if message.get("id") == "q1"]
+    assert replies == [{"jsonrpc": "2.0", "id": "q1", "result": caller.answer}] * 2
+
+
+async def test_an_upstream_that_answers_with_nothing_but_a_state_is_asked_again_with_it() -> None:
+    states = iter(["one", "two"])
+
+    def not_yet(_: dict[str, Any]) -> Any:
+        state = next(states, None)
+        return {"content": []} if state is None else {"resultType": "input_required", "requestState": state}
+
+    server = Scripted(tools__call=not_yet)
+    with served(server) as url:
+        async with connected_http(url) as up:
+            await up.call("echo", {"text": "hi"})
+    sent = [m["params"] for _, _, m in server.seen if m.get("method") == "tools/call"]
+    assert [(params.get("requestState"), params["arguments"]) for params in sent] == [
+        (None, {"text": "hi"}),
+        ("one", {"text": "hi"}),
+        ("two", {"text": "hi"}),
+    ]
 
 
 async def test_a_modern_upstream_that_asks_for_what_we_do_not_know_fails_its_call() -> None:

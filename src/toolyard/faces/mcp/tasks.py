@@ -41,16 +41,17 @@ _CLOCK = SystemClock()
 
 
 def soft_limit(ctx: Context, entry: Entry) -> float | None:
-    """Seconds after which this call is answered with a task; None: never.
+    """Seconds after which this call is answered with a task; None: never. A legacy client, which cannot declare tasks,
+    waits with progress and then gets a handle.
 
     Raises:
-        RpcError: the tool is always a task, and this request does not know tasks (-32021).
+        RpcError: the tool is always a task, and this modern request does not declare them (-32021).
     """
     mode = entry.task
     if mode == "never":
         return None
     if not is_declared(ctx):
-        if mode == "always":
+        if mode == "always" and ctx.era is Era.MODERN:
             raise missing_capability(f"The tool {ctx.view.name_of(entry)} answers with tasks only.")
         return None
     return 0.0 if mode == "always" else ctx.face.app.settings.task_after_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from itertools import count
 from typing import Literal
 
@@ -24,7 +24,10 @@ from toolyard.providers.mcp.wire import Message
 
 _log = structlog.stdlib.get_logger("toolyard.providers.mcp")
 _COURTESY_SECONDS = 2.0
-"""For messages that nobody waits for: cancellations, replies, the end of a session."""
+"""For messages that nobody waits for: cancellations, refusals, the end of a session."""
+_REPLY_SECONDS = 10.0
+_REPLY_PAUSES = (0.2, 1.0, 5.0)
+"""A user's answer is sent again when it is lost on the way: the upstream waits for it, and knows it by its id."""
 _MOST_COURTESIES = 100
 _MOST_RESUMES = 10
 
@@ -216,7 +219,7 @@ class LegacyHttp:
         self, headers: Mapping[str, str], message: Message, request_id: int | None, progress: ProgressSink | None
     ) -> None:
         if "method" in message and "id" in message:
-            if not self.relay.ask(message, lambda body: self._courtesy(headers, body)):
+            if not self.relay.ask(message, lambda body: self._reply(headers, body)):
                 self._courtesy(headers, wire.reply_to(message))
         else:
             changed, log = self._notify, self.relay.log
@@ -228,10 +231,31 @@ class LegacyHttp:
                 async with asyncio.timeout(_COURTESY_SECONDS):
                     await self._post(headers, body, None)
 
-        if len(self._courtesies) >= _MOST_COURTESIES:
-            return
+        if len(self._courtesies) < _MOST_COURTESIES:
+            self._aside(send())
 
-        task = asyncio.create_task(send())
+    def _reply(self, headers: Mapping[str, str], body: bytes) -> None:
+        """What a caller answered to the upstream's question."""
+
+        async def send() -> None:
+            for pause in (0.0, *_REPLY_PAUSES):
+                await asyncio.sleep(pause)
+                try:
+                    async with asyncio.timeout(_REPLY_SECONDS):
+                        await self._post(headers, body, None)
+                    return
+                except (LinkLost, TimeoutError) as lost:
+                    _log.warning("an answer did not reach the upstream that asked", provider=self._id, reason=str(lost))
+                except ToolyardError as refused:
+                    _log.warning(
+                        "an answer was refused by the upstream that asked", provider=self._id, reason=refused.message
+                    )
+                    return
+
+        self._aside(send())
+
+    def _aside(self, sending: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(sending)
         self._courtesies.add(task)
         task.add_done_callback(self._courtesies.discard)
 

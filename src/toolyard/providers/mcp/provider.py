@@ -17,7 +17,7 @@ from toolyard.providers.mcp.asking_links import AskingLinks
 from toolyard.providers.mcp.definitions import HeaderMap, Unusable, param_headers, read_definition
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
 from toolyard.providers.mcp.link import NO_HEADERS, Link
-from toolyard.providers.mcp.relay import meta_of, needs_input, params_of
+from toolyard.providers.mcp.relay import RETRY_PAUSES, meta_of, needs_input, params_of, state_alone
 from toolyard.providers.mcp.results import to_result
 
 MOST_TOOLS = 10_000
@@ -151,21 +151,18 @@ class McpProvider(ABC):
 
     async def _call(self, link: Link, invocation: Invocation) -> ToolResult:
         tool = invocation.tool
-        header_map = self._header_maps.get(tool.name)
         task_id = upstream_tasks.task_in(invocation.upstream_state)
         try:
             if task_id is not None:
                 return to_result(await upstream_tasks.resume(link, task_id, invocation))
-            result = await link.request(
-                "tools/call",
-                params_of(invocation),
-                name=tool.name,
-                meta=meta_of(invocation) if link.era == "modern" else invocation.trace,
-                headers=param_headers(header_map, invocation.arguments) if header_map else NO_HEADERS,
-                progress=invocation.progress,
-                log=invocation.log,
-                repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
-            )
+            result = await self._send(link, invocation, params_of(invocation))
+            for pause in RETRY_PAUSES:
+                state = state_alone(result)
+                if state is None:
+                    break
+                await asyncio.sleep(pause)
+                again = {"name": tool.name, "arguments": invocation.arguments, "requestState": state}
+                result = await self._send(link, invocation, again)
             if link.era == "modern" and upstream_tasks.is_task(result):
                 result = await upstream_tasks.follow(link, result, invocation)
             elif result.get("resultType") == "input_required":
@@ -179,6 +176,20 @@ class McpProvider(ABC):
         except LinkLost as lost:
             raise _unreachable(lost, tool) from lost
         return to_result(result)
+
+    async def _send(self, link: Link, invocation: Invocation, params: JsonObject) -> JsonObject:
+        tool = invocation.tool
+        header_map = self._header_maps.get(tool.name)
+        return await link.request(
+            "tools/call",
+            params,
+            name=tool.name,
+            meta=meta_of(invocation) if link.era == "modern" else invocation.trace,
+            headers=param_headers(header_map, invocation.arguments) if header_map else NO_HEADERS,
+            progress=invocation.progress,
+            log=invocation.log,
+            repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
+        )
 
     async def health(self) -> None:
         """

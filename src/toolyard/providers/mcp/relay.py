@@ -25,6 +25,8 @@ Reply = Callable[[bytes], None]
 _ASKABLE = (ELICITATION, SAMPLING, ROOTS)
 _REFUSED = -32603
 _NOTHING: JsonObject = {}
+RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each time that a request is sent again because its answer was nothing but a state."""
 _own: ContextVar[Invocation | None] = ContextVar("own call", default=None)
 """Of the task that reads the stream."""
 
@@ -108,11 +110,19 @@ def params_of(invocation: Invocation) -> dict[str, JsonValue]:
     return params
 
 
+def state_alone(result: JsonObject) -> str | None:
+    """The state with which an upstream that asks nothing wants the request sent again: it is not done yet."""
+    if result.get("resultType") != "input_required" or result.get("inputRequests"):
+        return None
+    state = result.get("requestState")
+    return state if isinstance(state, str) else None
+
+
 def needs_input(result: JsonObject) -> NeedsInput:
     """The questions of an `InputRequiredResult`.
 
     Raises:
-        CallError: it asks nothing, or nothing that we know.
+        CallError: it asks nothing, in the end, or nothing that we know.
     """
     requests, state = result.get("inputRequests"), result.get("requestState")
     questions: list[Question] = []
