@@ -76,7 +76,7 @@ async def test_a_direct_call_of_a_node_that_died_is_interrupted_by_another(share
         async with node(shared, tmp_path, behaviour, engine=brief) as one:
             call_id = one.calls.start(request("crm:write", {"text": "a"}, principal=CALLER))
             await begun.wait()
-            await two.calls.look_for_dead_nodes()
+            await two.calls.orphans.look_for_dead_nodes()
             await one.engine.abandon()
             outcome = await two.ended(call_id)
             assert outcome.failure is not None

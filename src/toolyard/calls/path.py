@@ -9,17 +9,18 @@ from functools import partial
 
 import structlog
 
-from toolyard.calls import questions, session_events
+from toolyard.calls import questions
 from toolyard.calls.approve import PolicyBook, approve
 from toolyard.calls.authorize import authorize
 from toolyard.calls.cancelling import cancel_on_record, must_be_theirs
 from toolyard.calls.execute import Providers, Running, execute
 from toolyard.calls.observing import Observer, Observers
+from toolyard.calls.orphans import Orphans
 from toolyard.calls.outcomes import Outcomes
 from toolyard.calls.parking import PICK_UP_TIMEOUT, NewCall
 from toolyard.calls.questions import Interview
 from toolyard.calls.record import Ending, Opening, Recorder, must_be_the_same
-from toolyard.calls.resolve import resolve
+from toolyard.calls.resolve import in_session, resolve
 from toolyard.calls.sessions import Sessions
 from toolyard.calls.ticket import KIND, Ticket
 from toolyard.calls.validate import encode
@@ -34,20 +35,15 @@ from toolyard.core.ids import new_id
 from toolyard.core.principal import Principal
 from toolyard.core.question import LogSink, NeedsInput
 from toolyard.core.record import CallRecord
-from toolyard.core.session import CLIENT_NAMESPACE
 from toolyard.core.tool import ActionClass, Kind
 from toolyard.durable.engine import Engine
 from toolyard.store import open_calls
-from toolyard.store.base import Connection, Store
+from toolyard.store.base import Store
 from toolyard.store.blobs import Blobs
 from toolyard.store.open_calls import INTERRUPTED
 
 _log = structlog.get_logger("toolyard.calls")
 
-SWEEP_EVERY = 2.0
-"""Seconds between looks for nodes that died."""
-LOOK_ANYWAY_EVERY = 10.0
-"""Seconds between looks at every open call: a node may have come and gone between two looks."""
 _MOST_REPEATS = 1000
 
 
@@ -102,14 +98,12 @@ class Calls(Outcomes):
         self._repeats: dict[str, str] = {}
         self._background: set[asyncio.Task[CallOutcome]] = set()
         self._watch: asyncio.Task[None] | None = None
-        self._nodes: frozenset[str] = frozenset()
-        self._look_anyway_at = 0.0
+        self.orphans = Orphans(store, engine, self._clock)
         engine.handle(KIND, self._waiting_calls.run, ended=self._waiting_calls.ended)
-        engine.sweep(self.look_for_dead_nodes, every=SWEEP_EVERY)
 
     async def begin(self) -> None:
         """Settle what dead nodes left open, and watch for calls of this node that others cancel. The engine runs."""
-        await self.interrupt_orphans()
+        await self.orphans.settle()
         self._watch = asyncio.create_task(self._watch_for_cancels(), name="cancelled calls")
 
     def observe(self, observer: Observer) -> None:
@@ -198,7 +192,7 @@ class Calls(Outcomes):
                 entry = resolve(self._catalog, self._servers, request.tool, request.server)
             else:
                 entry = await self.bench.resolve(request)
-                request = _in_session(request, entry)
+                request = in_session(request, entry)
             arguments = self._validator.check(entry.tool, request.arguments)
             authorize(request.principal, entry)
             verdict = approve(self._policies, request, entry)
@@ -438,22 +432,6 @@ class Calls(Outcomes):
             self._observers.tell_of(record, CallState.ERROR, failure)
         return cancelled
 
-    async def look_for_dead_nodes(self) -> None:
-        """Settle what a node left open once it is gone. Safe on several nodes at once."""
-        loop = asyncio.get_running_loop()
-        alive = await self._store.read(open_calls.living_nodes)
-        if self._nodes - alive or loop.time() >= self._look_anyway_at:
-            await self.interrupt_orphans()
-            self._look_anyway_at = loop.time() + LOOK_ANYWAY_EVERY
-        self._nodes = alive
-
-    async def interrupt_orphans(self) -> None:
-        """Settle the direct calls of nodes that died."""
-        settled = await self._store.tx(partial(_interrupt, now=self._clock.now(), spared=self._engine.node_id))
-        if settled:
-            _log.warning("calls of a node that died are settled as interrupted", calls=len(settled))
-            self._engine.hint(*(topic for record in settled for topic in session_events.topics_of(record)))
-
     async def close(self) -> None:
         """Cancel what still runs and see it recorded."""
         if self._watch is not None:
@@ -507,28 +485,3 @@ async def _succeeds(recording: asyncio.Task[CallRecord | None]) -> bool:
     except StoreUnavailable:
         return False
     return True
-
-
-def _in_session(request: CallRequest, entry: Entry) -> CallRequest:
-    """A client tool is always told its session.
-
-    Raises:
-        CallError: `invalid_arguments`, the caller named another session.
-    """
-    if entry.tool.namespace != CLIENT_NAMESPACE:
-        return request
-    named = request.arguments.get("sessionId", request.session)
-    if named != request.session:
-        raise CallError(
-            ErrorCode.INVALID_ARGUMENTS,
-            f"Invalid arguments for {entry.id}: sessionId is another session than the call's.",
-            suggestion="Leave sessionId out; it is filled in.",
-        )
-    return replace(request, arguments={**request.arguments, "sessionId": request.session})
-
-
-def _interrupt(c: Connection, *, now: float, spared: str) -> list[CallRecord]:
-    settled = open_calls.interrupt_orphans(c, now=now, spared=spared)
-    for record in settled:
-        session_events.ended(c, record, None)
-    return settled

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from toolyard.catalog import Catalog, Entry, Server
+from toolyard.core.call import CallRequest
 from toolyard.core.errors import CallError, ErrorCode
+from toolyard.core.session import CLIENT_NAMESPACE
 
 
 def resolve(catalog: Catalog, servers: Mapping[str, Server], tool: str, server: str | None) -> Entry:
@@ -28,3 +31,21 @@ def resolve(catalog: Catalog, servers: Mapping[str, Server], tool: str, server: 
             suggestion="List or search the tools to see what can be called.",
         )
     return entry
+
+
+def in_session(request: CallRequest, entry: Entry) -> CallRequest:
+    """A client tool is always told its session.
+
+    Raises:
+        CallError: `invalid_arguments`, the caller named another session.
+    """
+    if entry.tool.namespace != CLIENT_NAMESPACE:
+        return request
+    named = request.arguments.get("sessionId", request.session)
+    if named != request.session:
+        raise CallError(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid arguments for {entry.id}: sessionId is another session than the call's.",
+            suggestion="Leave sessionId out; it is filled in.",
+        )
+    return replace(request, arguments={**request.arguments, "sessionId": request.session})

@@ -111,14 +111,14 @@ def _settings(config: NodeConfig) -> Any:
 
 def _hurry(config: NodeConfig) -> None:
     """Seconds instead of minutes."""
-    from toolyard.calls import path
+    from toolyard.calls import orphans
     from toolyard.calls.client_calls import ClientCalls
     from toolyard.calls.path import Calls
     from toolyard.durable import engine
 
     _default(ClientCalls, "silence_timeout", SILENCE)
     _default(Calls, "pick_up_timeout", PICK_UP_SECONDS)
-    path.LOOK_ANYWAY_EVERY = 3.0
+    orphans.LOOK_ANYWAY_EVERY = 3.0
     engine.TTL = engine.TTL_ALONE = config.lease
 
 
