@@ -34,10 +34,14 @@ class Scripted:
 
     behaviour: Behaviour = echo
     seen: list[Invocation] = field(default_factory=list[Invocation])
+    abandoned: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def call(self, invocation: Invocation) -> ToolResult:
         self.seen.append(invocation)
         return await self.behaviour(invocation)
+
+    async def abandon(self, namespace: str, upstream_state: str) -> None:
+        self.abandoned.append((namespace, upstream_state))
 
 
 @dataclass

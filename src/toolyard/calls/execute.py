@@ -25,6 +25,7 @@ class Providers(Protocol):
     """What executing needs of the supervisor."""
 
     async def call(self, invocation: Invocation) -> ToolResult: ...
+    async def abandon(self, namespace: str, upstream_state: str) -> None: ...
 
 
 class Asking(Protocol):

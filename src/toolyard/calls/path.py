@@ -430,7 +430,15 @@ class Calls(Outcomes):
         if cancelled:
             failure = CallFailure(ErrorCode.CANCELLED, "The call was cancelled.")
             self._observers.tell_of(record, CallState.ERROR, failure)
+            if record.waiting == "question":
+                await self._abandon(record)
         return cancelled
+
+    async def _abandon(self, record: CallRecord) -> None:
+        """The upstream that asked may hold something open for the answers."""
+        asked = await self._store.read(partial(questions.latest_round, call_id=record.id))
+        if asked and asked[0].upstream_state is not None:
+            await self._providers.abandon(record.tool.partition(":")[0], asked[0].upstream_state)
 
     async def close(self) -> None:
         """Cancel what still runs and see it recorded."""

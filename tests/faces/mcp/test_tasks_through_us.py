@@ -15,6 +15,8 @@ from tests.faces.mcp.yard import Scripted, Slow, Wire, fill
 from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.catalog import ToolSettings
+from toolyard.core.errors import ErrorCode
+from toolyard.core.record import CallFilter
 from toolyard.faces.mcp import build
 from toolyard.providers.mcp import McpHttpProvider
 from toolyard.serving import listening_socket, serving
@@ -88,3 +90,13 @@ async def test_what_a_task_behind_us_asks_reaches_our_client_and_its_answers_go_
     await ask(pair.front, "tasks/update", {"taskId": task["taskId"], "inputResponses": answers})
     last = await ended(pair.front, task)
     assert last["result"]["structuredContent"] == answers
+
+
+@requirement("mcp.tasks")
+async def test_a_call_that_is_cancelled_while_its_task_behind_us_asks_cancels_that_task(pair: Pair) -> None:
+    await pair.app.set_tool_settings("up:kit_confirm_action", ToolSettings(task="always"))
+    task = await ask(pair.front, "tools/call", call("confirm"), KNOWS_FORMS)
+    await once(pair.front, task, {"input_required"})
+    await ask(pair.front, "tasks/cancel", {"taskId": task["taskId"]})
+    (behind,) = (await pair.behind.calls.page(CallFilter(tool="kit:confirm"))).items
+    assert behind.error_code is ErrorCode.CANCELLED

@@ -191,6 +191,12 @@ class McpProvider(ABC):
             repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
         )
 
+    async def abandon(self, upstream_state: str) -> None:
+        """Cancel the task that waits for answers, if the state names one."""
+        task_id, link = upstream_tasks.task_in(upstream_state), self._link
+        if task_id is not None and link is not None:
+            await upstream_tasks.cancel(link, task_id)
+
     async def health(self) -> None:
         """
         Raises:

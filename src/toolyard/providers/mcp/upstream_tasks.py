@@ -17,7 +17,7 @@ from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.question import NeedsInput, Question
 from toolyard.providers.base import Invocation
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
-from toolyard.providers.mcp.link import Link
+from toolyard.providers.mcp.link import NO_META, Link
 from toolyard.providers.mcp.relay import meta_of
 
 USUAL_POLL = 1.0
@@ -65,6 +65,15 @@ async def resume(link: Link, task_id: str, invocation: Invocation) -> JsonObject
     return await _Followed(link, task_id, invocation).answered()
 
 
+async def cancel(link: Link, task_id: str, meta: JsonObject = NO_META) -> None:
+    """Whoever waited for the task is gone, so this is quick, and a failure changes nothing."""
+    try:
+        async with asyncio.timeout(CANCEL_WITHIN):
+            await link.request("tasks/cancel", {"taskId": task_id}, name=task_id, meta=meta)
+    except (TimeoutError, ProviderError, CallError) as error:
+        _log.debug("a task could not be cancelled", task=task_id, reason=str(error))
+
+
 class _Followed:
     def __init__(self, link: Link, task_id: str, invocation: Invocation) -> None:
         self._link = link
@@ -88,7 +97,7 @@ class _Followed:
                 await asyncio.sleep(_pause(task))
                 task = await self._get()
         except asyncio.CancelledError:
-            await self._cancel()
+            await cancel(self._link, self._id, meta_of(self._invocation))
             raise
 
     async def _look_at(self, task: JsonObject) -> JsonObject | None:
@@ -111,7 +120,7 @@ class _Followed:
     async def _must_be_answerable(self, questions: Sequence[Question]) -> None:
         missing = sorted({question.needs for question in questions} - self._invocation.may_ask)
         if missing:
-            await self._cancel()
+            await cancel(self._link, self._id, meta_of(self._invocation))
             raise CallError(
                 ErrorCode.UPSTREAM,
                 f"The tool asks its caller for input, and the caller's client cannot answer it: it lacks "
@@ -142,14 +151,6 @@ class _Followed:
         return await self._link.request(
             method, {"taskId": self._id, **params}, name=self._id, meta=meta_of(self._invocation)
         )
-
-    async def _cancel(self) -> None:
-        """Whoever waits is being cancelled too, so this is quick, and a failure changes nothing."""
-        try:
-            async with asyncio.timeout(CANCEL_WITHIN):
-                await self._request("tasks/cancel", {})
-        except (TimeoutError, ProviderError, CallError) as error:
-            _log.debug("a task could not be cancelled", task=self._id, reason=str(error))
 
 
 def _pause(task: JsonObject) -> float:

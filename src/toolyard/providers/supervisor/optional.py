@@ -27,3 +27,12 @@ class HasStartLimit(Protocol):
 
     @property
     def start_limit(self) -> float: ...
+
+
+@runtime_checkable
+class Abandons(Protocol):
+    """A provider whose upstream keeps work that waits for answers, and can be told that none will come."""
+
+    async def abandon(self, upstream_state: str) -> None:
+        """Nobody goes on with the call that was left in this state (`NeedsInput.state`). Quick; failures are kept."""
+        ...

@@ -22,6 +22,7 @@ from toolyard.core.names import check_namespace
 from toolyard.core.question import NeedsInput
 from toolyard.core.tool import Tool
 from toolyard.providers.base import Invocation, Provider
+from toolyard.providers.supervisor.optional import Abandons
 from toolyard.providers.supervisor.policy import RetryPolicy
 from toolyard.providers.supervisor.status import ProviderStatus
 from toolyard.providers.supervisor.watch import Watch
@@ -188,6 +189,12 @@ class Supervisor:
             raise CallError(ErrorCode.UPSTREAM, error.message, suggestion=error.suggestion) from error
         watch.succeeded(time.perf_counter() - began)
         return result
+
+    async def abandon(self, namespace: str, upstream_state: str) -> None:
+        """Tell a provider that no answers will come for the call that it left in this state."""
+        watch = self._watches.get(namespace)
+        if watch is not None and not watch.refusing and isinstance(watch.provider, Abandons):
+            await watch.provider.abandon(upstream_state)
 
     # -- what watches report (`Reports`)
 
