@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolyard.app import App as Toolyard
     from toolyard.core.errors import ProtocolError
-    from toolyard.providers.python import Context, Image, ToolError, tool
+    from toolyard.providers.python import Context, Image, ToolError, completion, prompt, resource, tool
 
     __version__: str
 
-__all__ = ["Context", "Image", "ProtocolError", "ToolError", "Toolyard", "__version__", "tool"]
+__all__ = [
+    "Context",
+    "Image",
+    "ProtocolError",
+    "ToolError",
+    "Toolyard",
+    "__version__",
+    "completion",
+    "prompt",
+    "resource",
+    "tool",
+]
 
 _HOMES = {
     "Context": ("toolyard.providers.python", "Context"),
@@ -23,6 +34,9 @@ _HOMES = {
     "ProtocolError": ("toolyard.core.errors", "ProtocolError"),
     "ToolError": ("toolyard.providers.python", "ToolError"),
     "Toolyard": ("toolyard.app", "App"),
+    "completion": ("toolyard.providers.python", "completion"),
+    "prompt": ("toolyard.providers.python", "prompt"),
+    "resource": ("toolyard.providers.python", "resource"),
     "tool": ("toolyard.providers.python", "tool"),
 }
 

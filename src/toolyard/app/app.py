@@ -69,6 +69,7 @@ class App(Providing):
         self.catalog = Catalog(threshold=self.manifest.settings.resolve_threshold)
         self.supervisor = Supervisor(
             publish=self._publish,
+            publish_offers=self.catalog.publish_offers,
             set_availability=self._set_availability,
             forget=self._forget,
             events=self._provider_changed,

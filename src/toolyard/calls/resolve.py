@@ -13,17 +13,19 @@ from toolyard.core.session import CLIENT_NAMESPACE
 
 def resolve(catalog: Catalog, servers: Mapping[str, Server], tool: str, server: str | None) -> Entry:
     """
-    Unknown, disabled and outside the slice look the same from outside, and no name is offered in return.
+    Unknown, disabled and outside the slice look the same from outside, and no name is offered in return. Which
+    resources and prompts a server shows is asked where they are named, before they are read.
 
     Raises:
         CallError: `not_found`.
     """
     snapshot = catalog.snapshot
-    if server is None:
-        entry = snapshot.get(tool)
-    else:
-        sliced = servers.get(server)
-        entry = snapshot.view(sliced).get(tool) if sliced else None
+    sliced = None if server is None else servers.get(server)
+    entry = None
+    if sliced is not None:
+        entry = snapshot.view(sliced).get(tool) or snapshot.offer(tool)
+    elif server is None:
+        entry = snapshot.get(tool) or snapshot.offer(tool)
     if entry is None or not entry.settings.enabled:
         raise CallError(
             ErrorCode.NOT_FOUND,

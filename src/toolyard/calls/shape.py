@@ -37,7 +37,7 @@ def shape(
 ) -> Shaped:
     """`collector` is asked for only when there is something to look through."""
     encoded = encode_result(result)
-    if _is_plain(encoded):
+    if tool.offer or _is_plain(encoded):
         text = result.text
         return Shaped(result, encoded, preview(text), (), len(encoded) // 4)
     blobs = collector()

@@ -14,6 +14,7 @@ from toolyard.catalog.shelf import Shelf
 from toolyard.catalog.snapshot import Snapshot
 from toolyard.catalog.view import View
 from toolyard.core.names import check_namespace
+from toolyard.core.offer import NO_OFFERS, Offers
 from toolyard.core.tool import Tool
 
 OnPublish = Callable[[Snapshot], None]
@@ -47,11 +48,19 @@ class Catalog:
             BadInput: the namespace cannot be one.
         """
         check_namespace(namespace)
-        shelf = Shelf.of(namespace, tools, self._settings, available=available, reason=reason)
         before = self._snapshot.shelves.get(namespace)
+        offers = before.offers if before is not None else NO_OFFERS
+        shelf = Shelf.of(namespace, tools, self._settings, available=available, reason=reason, offers=offers)
         if before is not None and before.holds_the_same(shelf):
             return self._snapshot
         return self._replace({namespace: shelf})
+
+    def publish_offers(self, namespace: str, offers: Offers) -> Snapshot:
+        """Replaces the resources and prompts of a namespace that was published before."""
+        before = self._snapshot.shelves.get(namespace)
+        if before is None or before.offers == offers:
+            return self._snapshot
+        return self._replace({namespace: before.with_offers(offers)})
 
     def set_availability(self, namespace: str, available: bool, reason: str | None = None) -> Snapshot:  # noqa: FBT001
         """Marks every tool of a namespace; one that was never published has nothing to mark."""

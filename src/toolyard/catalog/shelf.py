@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolyard.catalog.entry import DEFAULT_SETTINGS, Entry, Problem, ToolSettings
 from toolyard.catalog.inspection import appearance_of, fault_of, printable
+from toolyard.core.offer import NO_OFFERS, Offers
 from toolyard.core.tool import Tool
 
 
@@ -19,6 +20,7 @@ class Shelf:
     problems: tuple[Problem, ...] = ()
     available: bool = True
     reason: str | None = None
+    offers: Offers = NO_OFFERS
     by_id: Mapping[str, Entry] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -32,6 +34,7 @@ class Shelf:
         *,
         available: bool = True,
         reason: str | None = None,
+        offers: Offers = NO_OFFERS,
     ) -> Shelf:
         """Takes every tool it can; each other one becomes a problem. Of two tools of one name the first stays."""
         taken: dict[str, Entry] = {}
@@ -52,29 +55,31 @@ class Shelf:
             else:
                 problems.append(Problem(namespace, printable(tool.name), fault))
         entries = tuple(taken[name] for name in sorted(taken))
-        return Shelf(namespace, entries, tuple(problems), available, reason)
+        return Shelf(namespace, entries, tuple(problems), available, reason, offers)
 
     def with_availability(self, *, available: bool, reason: str | None) -> Shelf:
         entries = tuple(
             Entry.of(entry.tool, entry.appearance, entry.settings, available=available, reason=reason)
             for entry in self.entries
         )
-        return Shelf(self.namespace, entries, self.problems, available, reason)
+        return replace(self, entries=entries, available=available, reason=reason)
+
+    def with_offers(self, offers: Offers) -> Shelf:
+        return replace(self, offers=offers)
 
     def with_settings(self, tool_id: str, settings: ToolSettings) -> Shelf:
         changed = self.by_id[tool_id]
         fresh = Entry.of(changed.tool, changed.appearance, settings, available=self.available, reason=self.reason)
-        entries = tuple(fresh if entry is changed else entry for entry in self.entries)
-        return Shelf(self.namespace, entries, self.problems, self.available, self.reason)
+        return replace(self, entries=tuple(fresh if entry is changed else entry for entry in self.entries))
 
     def without(self, ids: frozenset[str]) -> Shelf:
-        entries = tuple(entry for entry in self.entries if entry.id not in ids)
-        return Shelf(self.namespace, entries, self.problems, self.available, self.reason)
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.id not in ids))
 
     def holds_the_same(self, other: Shelf) -> bool:
         """Whether publishing `other` in place of this one would change nothing that anybody could notice."""
         return (
             (self.available, self.reason, self.problems) == (other.available, other.reason, other.problems)
+            and self.offers == other.offers
             and len(self.entries) == len(other.entries)
             and all(_same(mine, theirs) for mine, theirs in zip(self.entries, other.entries, strict=True))
         )

@@ -8,11 +8,13 @@ from itertools import chain
 from threading import Lock
 from types import MappingProxyType
 
-from toolyard.catalog.entry import UNGROUPED, Cluster, Entry, Problem
+from toolyard.catalog.entry import DEFAULT_SETTINGS, UNGROUPED, Cluster, Entry, Problem
 from toolyard.catalog.search.protocol import Hit, Searcher, SearcherFactory, Wanted
 from toolyard.catalog.server import Server
 from toolyard.catalog.shelf import Shelf
 from toolyard.catalog.view import View
+from toolyard.core.offer import NO_OFFERS, offer_method, offer_tool
+from toolyard.core.tool import Kind
 
 _MOST_VIEWS = 64
 
@@ -35,6 +37,16 @@ class Snapshot:
     def get(self, tool_id: str) -> Entry | None:
         shelf = self.shelves.get(tool_id.partition(":")[0])
         return shelf.by_id.get(tool_id) if shelf else None
+
+    def offer(self, tool_id: str) -> Entry | None:
+        """The entry of a tool that is in no list: `namespace:resources/read` or `namespace:prompts/get`."""
+        namespace, _, name = tool_id.partition(":")
+        shelf, method = self.shelves.get(namespace), offer_method(name)
+        if shelf is None or method is None or shelf.offers == NO_OFFERS:
+            return None
+        kind = shelf.entries[0].tool.kind if shelf.entries else Kind.MCP
+        tool = offer_tool(namespace, method, kind)
+        return Entry.of(tool, method, DEFAULT_SETTINGS, available=shelf.available, reason=shelf.reason)
 
     def clusters(self) -> list[Cluster]:
         """Sorted by name, tools without a cluster last."""

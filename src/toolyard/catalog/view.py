@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from toolyard.catalog.entry import Entry, Problem
 from toolyard.catalog.naming import client_names
+from toolyard.catalog.offers import OfferView
 from toolyard.catalog.server import Server, selector
 from toolyard.core.json import dumps
+from toolyard.core.offer import NO_OFFERS
 
 if TYPE_CHECKING:
     from toolyard.catalog.snapshot import Snapshot
@@ -55,6 +57,14 @@ class View:
             KeyError: the entry is not in this view.
         """
         return self._names[entry.id]
+
+    @cached_property
+    def offers(self) -> OfferView:
+        """The resources and prompts that this server shows."""
+        shelves = self.snapshot.shelves
+        return OfferView(
+            self.server, {name: shelves[name].offers for name in sorted(shelves) if shelves[name].offers != NO_OFFERS}
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -93,6 +93,8 @@ class Tool:
     """Seconds; the provider's own limit for this tool. An operator's setting comes before it."""
     task: TaskMode | None = None
     """The provider's own choice; None is `auto`. An operator's setting comes before it."""
+    offer: bool = False
+    """It stands for reading a resource or getting a prompt: in no list, and its result is kept to the letter."""
 
     @cached_property
     def id(self) -> str:

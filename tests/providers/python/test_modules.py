@@ -73,7 +73,18 @@ async def test_a_module_that_is_not_there_is_said_to_be_so() -> None:
 
 
 def test_the_public_names_are_all_there_and_nothing_else_is() -> None:
-    public = {"Context", "Image", "ProtocolError", "ToolError", "Toolyard", "__version__", "tool"}
+    public = {
+        "Context",
+        "Image",
+        "ProtocolError",
+        "ToolError",
+        "Toolyard",
+        "__version__",
+        "completion",
+        "prompt",
+        "resource",
+        "tool",
+    }
     assert set(toolyard.__all__) == public
     assert all(getattr(toolyard, name) is not None for name in toolyard.__all__)
     assert dir(toolyard) == sorted(toolyard.__all__)

@@ -30,7 +30,7 @@ class Context:
     (`context.cancelled.is_set()`, or `.wait(seconds)` in place of a sleep); an async one is cancelled as usual.
     """
 
-    def __init__(self, invocation: Invocation) -> None:
+    def __init__(self, invocation: Invocation, updated: Callable[[str], None] | None = None) -> None:
         self.call_id = invocation.call_id
         self.principal = invocation.principal
         self.time_limit = invocation.time_limit
@@ -39,6 +39,7 @@ class Context:
         self._sink = invocation.progress
         self._log = invocation.log
         self._ask = invocation.ask
+        self._updated = updated
         self._loop = asyncio.get_running_loop()
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -51,6 +52,11 @@ class Context:
         if self._log is not None and not self.cancelled.is_set():
             named: JsonObject = {"logger": logger} if logger is not None else {}
             self._hand_over(self._log, {"level": level, **named, "data": data})
+
+    def resource_changed(self, uri: str) -> None:
+        """Tells the clients that follow this resource of the same module. May be called from any thread."""
+        if self._updated is not None:
+            self._hand_over(self._updated, uri)
 
     async def elicit(self, message: str, schema: JsonObject, *, key: str = "answer") -> JsonObject:
         """Asks the caller's user by a form: `{action: accept | decline | cancel, content?}`. A caller that cannot be

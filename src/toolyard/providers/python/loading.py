@@ -1,4 +1,4 @@
-"""Imports a module named in a manifest, and finds the tools in it."""
+"""Imports a module named in a manifest, and finds what is decorated in it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 
 from toolyard.core.errors import ProviderError
 from toolyard.providers.python.decorator import PythonTool
+from toolyard.providers.python.offers import PythonOffer, offer_of
 
 
-def load_tools(module: str, path: Path | None) -> list[PythonTool]:
+def load(module: str, path: Path | None) -> list[PythonTool | PythonOffer]:
     """The decorated functions that the module defines or imports, in the order of its names' appearance.
 
     Raises:
-        ProviderError: it cannot be imported (module, file, line), or holds no tools.
+        ProviderError: it cannot be imported (module, file, line), or holds nothing that is decorated.
     """
     if path is not None and str(path) not in sys.path:
         sys.path.insert(0, str(path))
@@ -24,15 +25,17 @@ def load_tools(module: str, path: Path | None) -> list[PythonTool]:
         loaded = importlib.import_module(module)
     except Exception as error:
         raise _import_failed(module, path, error) from error
-    found = {
-        id(tool.function): tool for _, value in inspect.getmembers_static(loaded) if (tool := PythonTool.of(value))
-    }
+    found: dict[tuple[type, int], PythonTool | PythonOffer] = {}
+    for _, value in inspect.getmembers_static(loaded):
+        for marked in (PythonTool.of(value), offer_of(value)):
+            if marked is not None:
+                found[type(marked), id(marked.function)] = marked
     if not found:
         raise ProviderError(
             f"The module {module!r} ({getattr(loaded, '__file__', 'built in')}) holds no tools.",
             suggestion="Decorate its functions with @toolyard.tool.",
         )
-    return sorted(found.values(), key=lambda tool: (tool.function.__module__, tool.function.__code__.co_firstlineno))
+    return sorted(found.values(), key=lambda one: (one.function.__module__, one.function.__code__.co_firstlineno))
 
 
 def _import_failed(module: str, path: Path | None, error: Exception) -> ProviderError:

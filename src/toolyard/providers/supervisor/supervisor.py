@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from toolyard.core.call import ToolResult
 from toolyard.core.clock import Clock, SystemClock
@@ -18,10 +19,14 @@ from toolyard.core.errors import (
     ProviderError,
     Unreachable,
 )
+from toolyard.core.json import JsonObject
 from toolyard.core.names import check_namespace
+from toolyard.core.offer import Offers
 from toolyard.core.question import NeedsInput
 from toolyard.core.tool import Tool
 from toolyard.providers.base import Invocation, Provider
+from toolyard.providers.offers import Completion, Offering
+from toolyard.providers.supervisor.followers import Followers, Heard
 from toolyard.providers.supervisor.optional import Abandons
 from toolyard.providers.supervisor.policy import RetryPolicy
 from toolyard.providers.supervisor.status import ProviderStatus
@@ -43,6 +48,7 @@ class Supervisor:
         publish: Callable[[str, Sequence[Tool]], None],
         set_availability: Callable[[str, bool, str | None], None],
         forget: Callable[[str], None],
+        publish_offers: Callable[[str, Offers], object] | None = None,
         events: Callable[[ProviderStatus], None] | None = None,
         clock: Clock | None = None,
         policy: RetryPolicy | None = None,
@@ -50,6 +56,8 @@ class Supervisor:
         self._publish = publish
         self._set_availability = set_availability
         self._forget = forget
+        self._publish_offers = publish_offers
+        self._followers: dict[str, Followers] = {}
         self._events = events
         self._clock = clock or SystemClock()
         self._policy = policy or RetryPolicy()
@@ -196,7 +204,46 @@ class Supervisor:
         if watch is not None and not watch.refusing and isinstance(watch.provider, Abandons):
             await watch.provider.abandon(upstream_state)
 
+    async def complete(self, namespace: str, completion: Completion) -> JsonObject:
+        """What may follow in an argument of a prompt or of a resource template.
+
+        Raises:
+            CallError: the provider is down, or cannot say.
+        """
+        watch = self._watches.get(namespace)
+        if watch is None or not isinstance(watch.provider, Offering):
+            raise CallError(ErrorCode.NOT_FOUND, f"Provider '{namespace}' completes nothing.")
+        if watch.refusing:
+            raise watch.refusal()
+        return await watch.provider.complete(completion)
+
+    @asynccontextmanager
+    async def following(self, namespace: str, uri: str, heard: Heard) -> AsyncGenerator[None, None]:
+        """While the context is open, `heard` is called whenever the provider says that this resource is another one."""
+        followers = self._followers.setdefault(namespace, Followers())
+        offering = self._offering(namespace)
+        if offering is not None:
+            await followers.add(offering, uri, heard)
+        try:
+            yield
+        finally:
+            if offering is not None:
+                await followers.remove(self._offering(namespace), uri, heard)
+
+    def _offering(self, namespace: str) -> Offering | None:
+        provider = self.provider(namespace)
+        return provider if isinstance(provider, Offering) else None
+
     # -- what watches report (`Reports`)
+
+    def offered(self, namespace: str, offers: Offers) -> None:
+        if self._publish_offers is not None:
+            self._publish_offers(namespace, offers)
+
+    def updated(self, namespace: str, uri: str) -> None:
+        followers = self._followers.get(namespace)
+        if followers is not None:
+            followers.updated(uri)
 
     def published(self, namespace: str, tools: Sequence[Tool]) -> None:
         self._publish(namespace, tools)

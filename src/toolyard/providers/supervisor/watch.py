@@ -12,8 +12,10 @@ import structlog
 
 from toolyard.core.clock import Clock
 from toolyard.core.errors import CallError, ErrorCode, ProviderError, ToolyardError
+from toolyard.core.offer import NO_OFFERS, Offers
 from toolyard.core.tool import Tool
 from toolyard.providers.base import Provider
+from toolyard.providers.offers import Offering
 from toolyard.providers.supervisor.listing import shortened, vet
 from toolyard.providers.supervisor.optional import HasEra, HasStartLimit, Skips
 from toolyard.providers.supervisor.policy import RetryPolicy
@@ -27,6 +29,8 @@ class Reports(Protocol):
     """Where a watch tells what happened; the supervisor is one."""
 
     def published(self, namespace: str, tools: Sequence[Tool]) -> None: ...
+    def offered(self, namespace: str, offers: Offers) -> None: ...
+    def updated(self, namespace: str, uri: str) -> None: ...
     def availability(self, namespace: str, *, available: bool, reason: str | None) -> None: ...
     def changed(self, status: ProviderStatus) -> None: ...
 
@@ -76,6 +80,8 @@ class Watch:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         provider.on_change(self.notice_change)
+        if isinstance(provider, Offering):
+            provider.on_update(lambda uri: reports.updated(provider.id, uri))
 
     # -- what the supervisor does with it
 
@@ -261,6 +267,7 @@ class Watch:
     async def _list(self) -> None:
         began = self._clock.monotonic()
         answered = await self.provider.tools()
+        offers = await self.provider.offers() if isinstance(self.provider, Offering) else NO_OFFERS
         if self._closed:
             return
         seconds = self._clock.monotonic() - began
@@ -280,6 +287,7 @@ class Watch:
                 self._reports.availability(
                     self.provider.id, available=False, reason=f"The provider is down: {self._last_error}"
                 )
+        self._reports.offered(self.provider.id, offers)
         self._tell()
 
     async def _pause(self) -> None:
