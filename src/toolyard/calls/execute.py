@@ -87,6 +87,7 @@ async def execute(
         progress=request.progress,
         trace=request.trace,
         log=request.log,
+        log_level=request.log_level,
     )
     if running.cancelled:
         raise _cancelled(entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from toolyard.catalog.server import Server, selector
 from toolyard.catalog.uris import in_namespace, out_of_namespace
@@ -68,15 +69,14 @@ class OfferView:
         offers = self._offers.get(namespace)
         return offers is not None and offers.subscribes
 
-    def fingerprint(self, kind: str) -> str:
-        """Equal exactly while a client is told the same: of `prompts`, or of `resources` and their templates."""
-        shown: list[Iterable[Offered]] = [self.prompts.values()]
-        if kind == "resources":
-            shown = [self.resources.values(), self.templates.values()]
-        digest = hashlib.blake2b(digest_size=16)
-        for offered in shown:
-            digest.update(dumps([one.definition for one in offered]))
-        return digest.hexdigest()
+    @cached_property
+    def prompt_fingerprint(self) -> str:
+        """Equal exactly while a client is told the same."""
+        return _fingerprint(self.prompts.values())
+
+    @cached_property
+    def resource_fingerprint(self) -> str:
+        return _fingerprint([*self.resources.values(), *self.templates.values()])
 
     def _prompt(self, namespace: str, own: str) -> str:
         return own if self._server.names == "bare" else direct_name(namespace, own, entity="prompt")
@@ -96,3 +96,7 @@ class OfferView:
             told: dict[str, JsonValue] = {**definition, key: name}
             offered.setdefault(name, Offered(namespace, own, told))
         return {name: offered[name] for name in sorted(offered)}
+
+
+def _fingerprint(shown: Iterable[Offered]) -> str:
+    return hashlib.blake2b(dumps([one.definition for one in shown]), digest_size=16).hexdigest()

@@ -94,6 +94,8 @@ class CallRequest:
     """Which questions of the tool the caller's client can answer; others are declined."""
     log: LogSink | None = None
     """Takes what the tool logs while it runs."""
+    log_level: str | None = None
+    """The least severe level that is asked for, in MCP's words; None: whatever the tool logs unasked."""
 
 
 @dataclass(frozen=True, slots=True)

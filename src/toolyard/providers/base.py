@@ -35,6 +35,8 @@ class Invocation:
     upstream_state: str | None = None
     """The state that came with that `NeedsInput`."""
     log: LogSink | None = None
+    log_level: str | None = None
+    """What the caller asked for. An upstream that logs only when it is asked is asked for this."""
 
 
 class Provider(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faces.mcp.conftest import Yard
-from tests.faces.mcp.yard import MODERN, Wire, legacy_headers, modern
+from tests.faces.mcp.yard import MODERN, SERVED, Wire, legacy_headers, modern
 from tests.requirements import requirement
 from toolyard.catalog import ToolSettings
 from toolyard.core.call import CallState, Progress, ToolResult
@@ -373,7 +373,7 @@ async def test_discovery_says_what_is_served(wire: Wire) -> None:
     assert (await wire.modern("server/discover")).json["result"] == {
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": {"tools": {"listChanged": True}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
+        "capabilities": {**SERVED, "extensions": {"io.modelcontextprotocol/tasks": {}}},
         "instructions": "Every tool of this yard.",
         "ttlMs": 30_000,
         "cacheScope": "private",

@@ -16,7 +16,7 @@ CHANGED = "notifications/tools/list_changed"
 async def listen(wire: Wire, *, tools: bool = True, path: str = "/mcp") -> Request:
     request = wire.modern_open(
         "subscriptions/listen",
-        {"notifications": {"toolsListChanged": tools, "promptsListChanged": True}},
+        {"notifications": {"toolsListChanged": tools, "promptsListChanged": "yes"}},
         request_id="sub-1",
         path=path,
     )

@@ -206,8 +206,8 @@ async def test_an_unknown_modern_version_is_answered_with_those_served(wire: Wir
 @pytest.mark.parametrize(
     "method",
     [
-        "resources/list",
-        "prompts/get",
+        "resources/subscribe",
+        "prompts/complete",
         "tasks/list",
         "tasks/result",
         "nonsense",
@@ -217,11 +217,10 @@ async def test_an_unknown_modern_version_is_answered_with_those_served(wire: Wir
     ],
 )
 async def test_a_method_the_modern_era_lacks_is_not_found(wire: Wire, method: str) -> None:
-    params = {"name": "x"} if method == "prompts/get" else {}
-    assert (await wire.modern(method, params)).error == (404, -32601)
+    assert (await wire.modern(method, {})).error == (404, -32601)
 
 
-@pytest.mark.parametrize("method", ["resources/list", "server/discover", "subscriptions/listen", "nonsense"])
+@pytest.mark.parametrize("method", ["resources/lists", "server/discover", "subscriptions/listen", "nonsense"])
 async def test_a_method_the_legacy_era_lacks_is_an_error_in_a_good_answer(wire: Wire, method: str) -> None:
     session = await wire.initialize()
     assert (await session.send(method)).error == (200, -32601)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from tests.faces.mcp.conftest import Yard
-from tests.faces.mcp.yard import LegacySession, Scripted, Wire, fill, legacy_headers, rpc
+from tests.faces.mcp.yard import SERVED, LegacySession, Scripted, Wire, fill, legacy_headers, rpc
 from toolyard.app import App, Settings
 from toolyard.catalog import Server
 from toolyard.core.clock import SystemClock
@@ -145,7 +145,7 @@ def test_capabilities_become_bits(declared: dict[str, object], expected: Capabil
 async def test_initialize_settles_the_version(wire: Wire, asked: str, answered: str) -> None:
     session = await wire.initialize(asked)
     assert session.welcome["protocolVersion"] == answered
-    assert session.welcome["capabilities"] == {"tools": {"listChanged": True}, "logging": {}}
+    assert session.welcome["capabilities"] == SERVED
     assert session.welcome["serverInfo"]["name"] == "toolyard"
     assert session.welcome["instructions"] == "Every tool of this yard."
 

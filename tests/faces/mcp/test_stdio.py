@@ -102,7 +102,7 @@ async def test_whatever_is_wrong_with_a_line_is_answered_and_the_next_one_served
         await lines.send(rpc("tools/list", None, 5))
         await lines.send(b'{"jsonrpc":"2.0","id":6,"result":{}}')
         await lines.modern("tools/list", meta={"io.modelcontextprotocol/protocolVersion": "2099-01-01"}, request_id=7)
-        await lines.modern("resources/list", request_id=8)
+        await lines.modern("resources/lists", request_id=8)
         await lines.send(b'{"jsonrpc":"2.0","id":9,"method":"' + b"x" * (5 * 1024 * 1024) + b'"}')
         await lines.send(rpc("ping", None, 10))
         said = await lines.until(7)

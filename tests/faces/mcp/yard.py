@@ -124,6 +124,16 @@ class Answer:
         return frames_in(self.body)
 
 
+SERVED: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+"""What every server announces."""
+
+
 def frames_in(body: bytes) -> list[Any]:
     lines = body.decode().splitlines()
     return [orjson.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]

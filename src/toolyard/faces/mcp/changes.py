@@ -1,36 +1,46 @@
-"""Who wants to know that a tool list changed, and when to tell them.
+"""Who wants to know that a list changed (of tools, prompts or resources), and when to tell them.
 
 A publish may come in a burst (every provider at start), so it is looked at once, a moment later, and a subscriber is
-woken only when the fingerprint of *its* server's view is another one. It is told that something changed, never what:
-a slow reader holds one flag and no backlog.
+woken only when a fingerprint of *its* server's view is another one. It is told which lists changed, never how: a slow
+reader holds three flags and no backlog.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
-from toolyard.catalog import Catalog, Server
+from toolyard.catalog import Catalog, Server, View
 from toolyard.faces.mcp.wire import INTERNAL_ERROR, RpcError
 
+ListKind: TypeAlias = Literal["tools", "prompts", "resources"]
+Fingerprints: TypeAlias = Mapping[ListKind, str]
 SETTLE = 0.05
 """Seconds between the first publish of a burst and the look at it."""
 MOST_SUBSCRIBERS = 10_000
 
 
 class Subscription:
-    """`async for _ in subscription`: one step for each change, or for several that came together."""
+    """`async for changed in subscription`: the lists that changed, one step for several changes that came together."""
 
-    def __init__(self, server: Server, fingerprint: str, session: str | None = None) -> None:
+    def __init__(self, server: Server, fingerprints: Fingerprints, session: str | None = None) -> None:
         self.server = server
         self.session = session
-        self.fingerprint = fingerprint
+        self._fingerprints = fingerprints
+        self._kinds: set[ListKind] = set()
         self._changed = asyncio.Event()
         self._closed = False
 
-    def wake(self, fingerprint: str) -> None:
-        self.fingerprint = fingerprint
-        self._changed.set()
+    def look(self, fingerprints: Fingerprints) -> None:
+        """Wake, if the server's lists are others than before."""
+        changed: set[ListKind] = {
+            kind for kind, fingerprint in fingerprints.items() if self._fingerprints[kind] != fingerprint
+        }
+        if changed:
+            self._fingerprints = fingerprints
+            self._kinds |= changed
+            self._changed.set()
 
     def close(self) -> None:
         self._closed = True
@@ -43,7 +53,7 @@ class Subscription:
     def __aiter__(self) -> Subscription:
         return self
 
-    async def __anext__(self) -> None:
+    async def __anext__(self) -> frozenset[ListKind]:
         try:
             await self._changed.wait()
         except asyncio.CancelledError:
@@ -52,6 +62,9 @@ class Subscription:
         self._changed.clear()
         if self._closed:
             raise StopAsyncIteration
+        changed = frozenset(self._kinds)
+        self._kinds.clear()
+        return changed
 
 
 class Changes:
@@ -71,7 +84,7 @@ class Changes:
         """
         if len(self._subscribers) >= MOST_SUBSCRIBERS:
             raise RpcError(INTERNAL_ERROR, "Too many streams are open. Try again later.", status=503)
-        subscription = Subscription(server, self._catalog.snapshot.view(server).fingerprint, session)
+        subscription = Subscription(server, _fingerprints(self._catalog.snapshot.view(server)), session)
         self._subscribers.add(subscription)
         if session is not None:
             self.end_session(session)
@@ -111,6 +124,9 @@ class Changes:
         snapshot = self._catalog.snapshot
         for subscription in self._subscribers:
             server = self._servers.get(subscription.server.id, subscription.server)
-            fingerprint = snapshot.view(server).fingerprint
-            if fingerprint != subscription.fingerprint:
-                subscription.wake(fingerprint)
+            subscription.look(_fingerprints(snapshot.view(server)))
+
+
+def _fingerprints(view: View) -> Fingerprints:
+    offers = view.offers
+    return {"tools": view.fingerprint, "prompts": offers.prompt_fingerprint, "resources": offers.resource_fingerprint}

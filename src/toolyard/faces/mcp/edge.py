@@ -33,6 +33,7 @@ from toolyard.faces.mcp.guard import HostGuard
 from toolyard.faces.mcp.headers import Headers, RawHeaders
 from toolyard.faces.mcp.methods import method_for
 from toolyard.faces.mcp.sessions import Session
+from toolyard.faces.mcp.subscriptions import list_changed, session_followed
 from toolyard.faces.mcp.wire import (
     H_SESSION,
     H_VERSION,
@@ -42,7 +43,6 @@ from toolyard.faces.mcp.wire import (
     Era,
     RequestId,
     RpcError,
-    notification,
     parse,
     request_id_of,
     response,
@@ -51,7 +51,6 @@ from toolyard.faces.mcp.wire import (
 TOKEN_PATH = "/t/"  # noqa: S105 - a path
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _log = structlog.stdlib.get_logger("toolyard.faces.mcp")
-_TOOLS_CHANGED = notification("notifications/tools/list_changed")
 _NO_AUTHORIZATION_SERVER = "No authorization server is needed here: send an API key as 'Authorization: Bearer <key>'."
 _ALLOW = (b"allow", b"POST, GET, DELETE")
 _MODERN_ALLOW = (b"allow", b"POST")
@@ -216,7 +215,7 @@ class Edge:
                 await running.end()
 
     async def _get(self, scope: Mapping[str, Any], headers: Headers, receive: Receive, send: Send) -> None:
-        """A legacy session's stream for what concerns no request: `tools/list_changed`."""
+        """A legacy session's stream for what concerns no request: lists that changed, resources it follows."""
         session_id = headers.get(H_SESSION)
         if session_id is None or is_modern(headers.get(H_VERSION)):
             await _refuse_method(send, _MODERN_ALLOW)
@@ -231,8 +230,10 @@ class Edge:
         running.cancel = subscription.cancel
         try:
             exchange.open()
-            async for _ in subscription:
-                exchange.push(_TOOLS_CHANGED)
+            async with session_followed(self.face, self.face.view(caller.server), session, exchange.push):
+                async for changed in subscription:
+                    for kind in sorted(changed):
+                        exchange.push(list_changed(kind))
             await exchange.finish(200, None, [], None)
         finally:
             self.face.changes.unsubscribe(subscription)

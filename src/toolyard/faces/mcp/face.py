@@ -22,6 +22,7 @@ from toolyard.faces.mcp.lists import ToolLists
 from toolyard.faces.mcp.request_state import RequestStates
 from toolyard.faces.mcp.sessions import Session, Sessions
 from toolyard.faces.mcp.wire import META_SERVER_INFO, Era, RequestId
+from toolyard.providers.offers import Completion
 from toolyard.store.base import Store
 
 DEFAULT_SERVER = "default"
@@ -71,6 +72,12 @@ class Approvals(Protocol):
 
 class Engine(Protocol):
     def watch(self, *topics: str) -> AbstractAsyncContextManager[Waiter]: ...
+    def hint(self, *topics: str) -> None: ...
+
+
+class Supervisor(Protocol):
+    async def complete(self, namespace: str, completion: Completion) -> JsonObject: ...
+    def following(self, namespace: str, uri: str, heard: Callable[[], None]) -> AbstractAsyncContextManager[None]: ...
 
 
 class Gate(Protocol):
@@ -105,6 +112,8 @@ class FaceApp(Protocol):
     def approvals(self) -> Approvals: ...
     @property
     def engine(self) -> Engine: ...
+    @property
+    def supervisor(self) -> Supervisor: ...
     @property
     def servers(self) -> Mapping[str, Server]: ...
     @property

@@ -18,6 +18,7 @@ from toolyard.catalog import Entry, View
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.tool import Kind
 from toolyard.faces.mcp import headers
+from toolyard.faces.mcp.shown_uris import shown_meta
 from toolyard.faces.mcp.wire import INVALID_PARAMS, Era, RpcError
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class ToolLists:
         Raises:
             RpcError: the cursor is none of ours (-32602).
         """
-        start = 0 if cursor is None else bisect_right(view.entries, _name_in(cursor), key=view.name_of)
+        start = 0 if cursor is None else bisect_right(view.entries, name_in(cursor), key=view.name_of)
         key = (view.server.id, era, view.fingerprint, start)
         page = self._pages.get(key)
         if page is not None:
@@ -76,7 +77,7 @@ class ToolLists:
             position += 1
         parts = [b'{"tools":[', b",".join(tools), b"]"]
         if position < len(entries):
-            cursor = _cursor_after(view.name_of(entries[position - 1]))
+            cursor = cursor_after(view.name_of(entries[position - 1]))
             parts.append(b',"nextCursor":' + orjson.dumps(cursor))
         if era is Era.MODERN:
             parts.append(b',"resultType":"complete","ttlMs":%d,"cacheScope":"private","_meta":%b' % (TTL_MS, stamp))
@@ -122,7 +123,11 @@ def _listed(view: View, entry: Entry, era: Era) -> bytes | None:
     try:
         if era is Era.MODERN and entry.tool.kind is Kind.MCP:
             headers.declared(entry.tool.input_schema)
-        return dumps(definition(entry, view.name_of(entry), era))
+        shown = definition(entry, view.name_of(entry), era)
+        meta = shown.get("_meta")
+        if isinstance(meta, Mapping):
+            shown["_meta"] = shown_meta(view.server, entry.tool.namespace, meta)
+        return dumps(shown)
     except ValueError as error:
         logger.warning("%s is not listed over MCP: %s", entry.id, error)
         return None
@@ -133,15 +138,20 @@ def _is_object_schema(schema: JsonValue) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") == "object"
 
 
-def _cursor_after(name: str) -> str:
+def cursor_after(name: str) -> str:
+    """What follows the entry of this name."""
     return urlsafe_b64encode(name.encode()).decode().rstrip("=")
 
 
-def _name_in(cursor: JsonValue) -> str:
+def name_in(cursor: JsonValue) -> str:
+    """
+    Raises:
+        RpcError: the cursor is none of ours (-32602).
+    """
     try:
         if isinstance(cursor, str) and cursor:
             name = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-            if _cursor_after(name) == cursor:
+            if cursor_after(name) == cursor:
                 return name
     except ValueError:
         pass

@@ -10,31 +10,31 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolyard.core.json import JsonValue, dumps
+from toolyard.faces.mcp.capabilities import announced
+from toolyard.faces.mcp.completion import complete_argument
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.lists import TTL_MS
+from toolyard.faces.mcp.logs import set_log_level
 from toolyard.faces.mcp.own_tools import own_definitions
+from toolyard.faces.mcp.prompts import get_prompt, list_prompts
+from toolyard.faces.mcp.resources import list_resources, list_templates, read_resource, subscribe, unsubscribe
 from toolyard.faces.mcp.sessions import capabilities_of
-from toolyard.faces.mcp.task_feed import following, tasks_to_follow
+from toolyard.faces.mcp.subscriptions import listen
 from toolyard.faces.mcp.tasks import cancel_task, get_task, update_task
 from toolyard.faces.mcp.tool_call import call_tool
 from toolyard.faces.mcp.wire import (
-    EXTENSION_TASKS,
-    INVALID_PARAMS,
     LEGACY_VERSIONS,
     META_SERVER_INFO,
-    META_SUBSCRIPTION,
     METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     NEWEST_LEGACY,
     Era,
     RpcError,
     as_object,
-    notification,
 )
 
 Handler: TypeAlias = Callable[[Context, Mapping[str, Any]], Awaitable[bytes]]
 
-_LOG_LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 _EMPTY = b"{}"
 
 
@@ -51,7 +51,7 @@ async def initialize(ctx: Context, params: Mapping[str, Any]) -> bytes:
     )
     result: dict[str, JsonValue] = {
         "protocolVersion": ctx.version,
-        "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+        "capabilities": announced(ctx),
         "serverInfo": ctx.face.server_info,
     }
     if ctx.server.description:
@@ -64,7 +64,7 @@ async def discover(ctx: Context, params: Mapping[str, Any]) -> bytes:
     result: dict[str, JsonValue] = {
         "resultType": "complete",
         "supportedVersions": MODERN_VERSIONS,
-        "capabilities": {"tools": {"listChanged": True}, "extensions": {EXTENSION_TASKS: {}}},
+        "capabilities": announced(ctx),
         "ttlMs": TTL_MS,
         "cacheScope": "private",
         "_meta": {META_SERVER_INFO: ctx.face.server_info},
@@ -81,38 +81,6 @@ async def ping(ctx: Context, params: Mapping[str, Any]) -> bytes:
 async def list_tools(ctx: Context, params: Mapping[str, Any]) -> bytes:
     own = own_definitions(ctx.server)
     return ctx.face.lists.page(ctx.view, ctx.era, params.get("cursor"), ctx.face.stamp, own=own)
-
-
-async def listen(ctx: Context, params: Mapping[str, Any]) -> bytes:
-    """A modern client's standing stream: acknowledged first, then one notification for each change it asked about."""
-    wanted = as_object(params.get("notifications"))
-    if wanted is None:
-        raise RpcError(INVALID_PARAMS, "params.notifications must be an object that says what to listen to.")
-    meta: dict[str, JsonValue] = {META_SUBSCRIPTION: ctx.request_id}
-    tools = wanted.get("toolsListChanged") is True
-    task_ids = await tasks_to_follow(ctx, wanted)
-    subscription = ctx.face.changes.subscribe(ctx.server)
-    ctx.running.cancel = subscription.cancel
-    try:
-        honoured: dict[str, JsonValue] = {"toolsListChanged": True} if tools else {}
-        if task_ids:
-            honoured["taskIds"] = task_ids
-        ctx.push(notification("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}))
-        changed = notification("notifications/tools/list_changed", {"_meta": meta})
-        async with following(ctx, task_ids, meta):
-            async for _ in subscription:
-                if tools:
-                    ctx.push(changed)
-    finally:
-        ctx.face.changes.unsubscribe(subscription)
-    return dumps({"resultType": "complete", "_meta": {**meta, META_SERVER_INFO: ctx.face.server_info}})
-
-
-async def set_log_level(ctx: Context, params: Mapping[str, Any]) -> bytes:
-    """Accepted for legacy clients that insist; nothing of ours is logged to clients yet, so no level is kept."""
-    if params.get("level") not in _LOG_LEVELS:
-        raise RpcError(INVALID_PARAMS, f"params.level must be one of {', '.join(sorted(_LOG_LEVELS))}.")
-    return _EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +101,14 @@ METHODS: Mapping[str, Method] = {
     "server/discover": Method(discover, _MODERN),
     "tools/list": Method(list_tools, _BOTH),
     "tools/call": Method(call_tool, _BOTH),
+    "resources/list": Method(list_resources, _BOTH),
+    "resources/templates/list": Method(list_templates, _BOTH),
+    "resources/read": Method(read_resource, _BOTH),
+    "resources/subscribe": Method(subscribe, _LEGACY),
+    "resources/unsubscribe": Method(unsubscribe, _LEGACY),
+    "prompts/list": Method(list_prompts, _BOTH),
+    "prompts/get": Method(get_prompt, _BOTH),
+    "completion/complete": Method(complete_argument, _BOTH),
     "tasks/get": Method(get_task, _MODERN),
     "tasks/update": Method(update_task, _MODERN),
     "tasks/cancel": Method(cancel_task, _MODERN),

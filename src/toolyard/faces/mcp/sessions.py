@@ -2,7 +2,7 @@
 
 `b64url(payload) "." b64url(HMAC-SHA-256)`. The payload is a JSON array: version, server id, principal, capability
 bits, client name, nonce, issued-at. The key is kept in the store and shared by all nodes. Only a session that its
-client ended (DELETE) has a row.
+client ended (DELETE), or that set a log level or follows a resource, has a row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as BadBase64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import partial
@@ -26,8 +26,9 @@ from toolyard.core.clock import Clock, SystemClock
 from toolyard.core.errors import StoreError
 from toolyard.core.principal import Principal
 from toolyard.faces.mcp.wire import INVALID_REQUEST, RpcError
-from toolyard.store import ended_sessions, kept
-from toolyard.store.base import Store
+from toolyard.store import ended_sessions, kept, session_notes
+from toolyard.store.base import Connection, Store
+from toolyard.store.session_notes import SessionNote
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ class Sessions:
         self._key: bytes | None = None
         self._recent: dict[bytes, Session] = {}
         self._ended: dict[str, float] = {}
+        self._notes: dict[str, tuple[SessionNote, float]] = {}
         self._read_until = 0.0
         self._read_at = 0.0
         self._refreshing: asyncio.Task[None] | None = None
@@ -150,6 +152,32 @@ class Sessions:
         await self._store.tx(partial(ended_sessions.end, digest=digest, expires=session.issued + LIFETIME))
         self._ended[digest] = session.issued + LIFETIME
 
+    def note(self, session: Session) -> SessionNote:
+        """What the session has set, as this node knows it: at most `REFRESH_EVERY` seconds old where it is in use."""
+        known = self._notes.get(session.nonce)
+        return SessionNote(session.nonce) if known is None else known[0]
+
+    async def read_note(self, session: Session) -> SessionNote:
+        """As it stands. What cannot be read now is as it was; a later look finds it."""
+        try:
+            note = await self._store.read(partial(session_notes.get, nonce=session.nonce))
+        except StoreError as error:
+            logger.warning("could not read what an MCP session has set: %s", error)
+            return self.note(session)
+        self._notes[session.nonce] = (note, session.issued + LIFETIME)
+        return note
+
+    async def change_note(self, session: Session, change: Callable[[SessionNote], SessionNote]) -> None:
+        """`change` may run more than once, and may refuse by raising."""
+        expires = session.issued + LIFETIME
+
+        def write(c: Connection) -> SessionNote:
+            changed = change(session_notes.get(c, session.nonce))
+            session_notes.put(c, changed, expires=expires)
+            return changed
+
+        self._notes[session.nonce] = (await self._store.tx(write), expires)
+
     async def refreshed(self) -> None:
         """Wait for a look at the store that is under way."""
         if self._refreshing is not None:
@@ -163,19 +191,27 @@ class Sessions:
         return key
 
     async def _refresh(self) -> None:
-        """Learn which sessions were ended since the last look, and forget those that have run out by now."""
+        """Learn which sessions were ended or set something since the last look; forget those that have run out."""
         try:
             self._read_at = self._clock.monotonic()
             since = self._read_until - _COMMIT_LAG
-            now, rows = await self._store.read(partial(ended_sessions.ended_since, since=since))
+            now, rows, notes = await self._store.read(partial(_news, since=since))
             self._ended.update(rows)
+            self._notes.update({note.nonce: (note, expires) for note, expires in notes})
             for digest in [digest for digest, expires in self._ended.items() if expires < now]:
                 del self._ended[digest]
+            for nonce in [nonce for nonce, (_, expires) in self._notes.items() if expires < now]:
+                del self._notes[nonce]
             self._read_until = now
         except StoreError as error:
             logger.warning("could not read which MCP sessions were ended: %s", error)
         finally:
             self._refreshing = None
+
+
+def _news(c: Connection, *, since: float) -> tuple[float, list[tuple[str, float]], list[tuple[SessionNote, float]]]:
+    now, ended = ended_sessions.ended_since(c, since)
+    return now, ended, session_notes.changed_since(c, since)
 
 
 def _sealed(session: Session, key: bytes) -> str:

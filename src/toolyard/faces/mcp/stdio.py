@@ -27,13 +27,13 @@ from toolyard.faces.mcp.edge import MOST_BODY_BYTES, answer
 from toolyard.faces.mcp.face import DEFAULT_SERVER, Context, Face, FaceApp, Running
 from toolyard.faces.mcp.methods import method_for
 from toolyard.faces.mcp.sessions import Session
+from toolyard.faces.mcp.subscriptions import list_changed, session_followed
 from toolyard.faces.mcp.wire import (
     INVALID_REQUEST,
     META_VERSION,
     Era,
     RequestId,
     RpcError,
-    notification,
     parse,
     request_id_of,
 )
@@ -42,7 +42,6 @@ GRACE = 1.5
 """Seconds that calls under way have to end after stdin has closed."""
 MOST_WAITING_LINES = 64
 _log = structlog.stdlib.get_logger("toolyard.faces.mcp")
-_TOOLS_CHANGED = notification("notifications/tools/list_changed")
 
 Write = Callable[[bytes], None]
 
@@ -184,13 +183,16 @@ class StdioConnection:
     def _begin(self, session: Session) -> None:
         self._session = session
         if self._following is None:
-            self._following = asyncio.create_task(self._follow())
+            self._following = asyncio.create_task(self._follow(session))
 
-    async def _follow(self) -> None:
-        """Tell a legacy client about each change of its tools."""
-        subscription = self._face.changes.subscribe(self._server())
-        async for _ in subscription:
-            self._write(_TOOLS_CHANGED)
+    async def _follow(self, session: Session) -> None:
+        """Tell a legacy client about each change of its lists, and of the resources it follows."""
+        server = self._server()
+        subscription = self._face.changes.subscribe(server)
+        async with session_followed(self._face, self._face.view(server), session, self._write):
+            async for changed in subscription:
+                for kind in sorted(changed):
+                    self._write(list_changed(kind))
 
     async def _notified(self, method: object, params: Mapping[str, Any]) -> None:
         if method == "notifications/cancelled":

@@ -10,14 +10,18 @@ from toolyard.catalog import Entry
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin
 from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue, dumps
+from toolyard.core.tool import Kind
 from toolyard.faces.mcp import agent_tools, headers, tasks
 from toolyard.faces.mcp.agent_tools import INPUT_PAYLOAD, Aim
 from toolyard.faces.mcp.asking import Talk, may_ask
 from toolyard.faces.mcp.call_request import idempotency_key, progress_sink, trace
+from toolyard.faces.mcp.carrying import carried_out
 from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.logs import log_level, log_sink
 from toolyard.faces.mcp.own_tools import Run, own_tools
 from toolyard.faces.mcp.request_state import Bound
 from toolyard.faces.mcp.sessions import owner_of
+from toolyard.faces.mcp.shown_uris import shown_blocks
 from toolyard.faces.mcp.tool_result import as_rpc_error, is_rpc_error, result_of
 from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
 from toolyard.faces.mcp.wire import INVALID_PARAMS, META_SERVER_INFO, Era, RpcError, as_object
@@ -53,46 +57,18 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
         hold=0.0 if able else hold,
         may_ask=able,
         on_wait=patience and patience.waits,
+        log=log_sink(ctx),
+        log_level=log_level(ctx),
     )
-    calls = ctx.face.app.calls
-    ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
-        if params.get("requestState") is None and params.get("inputResponses") is None:
-            outcome = await _begun(talk, request, soft_limit)
-        else:
-            outcome = await _taken_up(talk, params, soft_limit)
+        outcome = await carried_out(talk, request, params, soft_limit)
     except ToolyardError as error:
         return dumps(_refused(ctx, request.call_id, error))
-    finally:
-        if patience is not None:
-            patience.stop()
-        ctx.running.cancel = None
     if not isinstance(outcome, CallOutcome):
         return dumps(outcome)
     if outcome.waiting is not None:
         return dumps(pending_result(outcome, outcome.waiting, entry, ctx))
-    return dumps(_result(ctx, outcome))
-
-
-async def _begun(talk: Talk, request: CallRequest, soft_limit: float | None) -> CallOutcome | JsonObject:
-    """To its end, to what the client is asked first, or to the task that stands for the rest."""
-    if soft_limit is None:
-        outcome = await talk.ctx.face.app.calls.invoke(request)
-    else:
-        outcome = await tasks.begin(talk.ctx, request, soft_limit)
-    if request.may_ask and isinstance(outcome, CallOutcome) and outcome.waiting is not None:
-        return await talk.go_on(outcome)
-    return outcome
-
-
-async def _taken_up(talk: Talk, params: Mapping[str, Any], soft_limit: float | None) -> CallOutcome | JsonObject:
-    """The same request again, with answers: the call it began goes on."""
-    if soft_limit is not None:
-        talk = replace(talk, hold=soft_limit)
-    outcome = await talk.taken_up(params.get("requestState"), params.get("inputResponses"))
-    if soft_limit is not None and isinstance(outcome, CallOutcome) and not outcome.state.is_final:
-        return await tasks.handed_out(talk.ctx, await talk.ctx.face.app.calls.get(outcome.call_id))
-    return outcome
+    return dumps(_result(ctx, entry, outcome))
 
 
 def _aim(ctx: Context, name: str, given: dict[str, JsonValue]) -> Aim | Awaitable[JsonObject]:
@@ -117,11 +93,15 @@ def _or_refused(ctx: Context, aim: Aim | agent_tools.NotNamed, given: JsonObject
     return aim if isinstance(aim, tuple) else _not_named(ctx, aim, given)
 
 
-def _result(ctx: Context, outcome: CallOutcome) -> JsonObject:
+def _result(ctx: Context, entry: Entry, outcome: CallOutcome) -> JsonObject:
     """
     Raises:
         RpcError: the upstream answered with one. EXECUTE_ACTION itself answered well, so it gives a result.
     """
+    if entry.tool.kind is Kind.MCP and outcome.result is not None and ctx.server.names == "direct":
+        shown = shown_blocks(ctx.server, entry.tool.namespace, outcome.result.content)
+        if shown is not outcome.result.content:
+            outcome = replace(outcome, result=replace(outcome.result, content=shown))
     if ctx.server.agent_mode:
         return agent_tools.executed(result_of(outcome, ctx.era, ctx.face.server_info))
     if outcome.failure is not None and is_rpc_error(outcome.failure):

@@ -91,13 +91,13 @@ class Relay:
 
 def meta_of(invocation: Invocation) -> JsonObject:
     """What a modern request says of the actual caller, beside its trace."""
-    if not invocation.may_ask and invocation.log is None:
+    if not invocation.may_ask and invocation.log_level is None:
         return invocation.trace
     meta: dict[str, JsonValue] = {**invocation.trace}
     if invocation.may_ask:
         meta[CAPABILITIES_KEY] = {**capabilities_to_wire(invocation.may_ask), "extensions": {TASKS: {}}}
-    if invocation.log is not None:
-        meta[LOG_LEVEL_KEY] = "debug"
+    if invocation.log_level is not None:
+        meta[LOG_LEVEL_KEY] = invocation.log_level
     return meta
 
 

@@ -1,0 +1,55 @@
+"""One request that is a call: begun, or taken up again with what its client answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from toolyard.core.call import CallOutcome, CallRequest
+from toolyard.core.json import JsonObject
+from toolyard.faces.mcp import tasks
+from toolyard.faces.mcp.asking import Talk
+
+
+async def carried_out(
+    talk: Talk, request: CallRequest, params: Mapping[str, Any], soft_limit: float | None = None
+) -> CallOutcome | JsonObject:
+    """The call's outcome, which may be open; or the result that asks its client, or stands for it as a task.
+
+    Raises:
+        RpcError: the state or the answers are not this request's (-32602).
+        ToolyardError: the call path could not take it at all.
+    """
+    ctx = talk.ctx
+    calls = ctx.face.app.calls
+    ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
+    try:
+        if params.get("requestState") is None and params.get("inputResponses") is None:
+            return await _begun(talk, request, soft_limit)
+        return await _taken_up(talk, params, soft_limit)
+    finally:
+        if talk.patience is not None:
+            talk.patience.stop()
+        ctx.running.cancel = None
+
+
+async def _begun(talk: Talk, request: CallRequest, soft_limit: float | None) -> CallOutcome | JsonObject:
+    """To its end, to what the client is asked first, or to the task that stands for the rest."""
+    if soft_limit is None:
+        outcome = await talk.ctx.face.app.calls.invoke(request)
+    else:
+        outcome = await tasks.begin(talk.ctx, request, soft_limit)
+    if request.may_ask and isinstance(outcome, CallOutcome) and outcome.waiting is not None:
+        return await talk.go_on(outcome)
+    return outcome
+
+
+async def _taken_up(talk: Talk, params: Mapping[str, Any], soft_limit: float | None) -> CallOutcome | JsonObject:
+    """The same request again, with answers: the call it began goes on."""
+    if soft_limit is not None:
+        talk = replace(talk, hold=soft_limit)
+    outcome = await talk.taken_up(params.get("requestState"), params.get("inputResponses"))
+    if soft_limit is not None and isinstance(outcome, CallOutcome) and not outcome.state.is_final:
+        return await tasks.handed_out(talk.ctx, await talk.ctx.face.app.calls.get(outcome.call_id))
+    return outcome

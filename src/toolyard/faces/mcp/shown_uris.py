@@ -1,0 +1,48 @@
+"""URIs of an upstream's resources wherever they occur in what a client is shown, under the server's own rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from toolyard.catalog import Server
+from toolyard.catalog.uris import in_namespace
+from toolyard.core.json import JsonObject, JsonValue
+
+_FLAT_UI = "ui/resourceUri"
+"""Where MCP Apps had it before it moved under `ui`."""
+
+
+def shown_meta(server: Server, namespace: str, meta: JsonObject) -> JsonObject:
+    """A tool's `_meta`, with the `ui://` resource that shows its result."""
+    if server.names == "bare":
+        return meta
+    changed: dict[str, JsonValue] = {**meta}
+    ui = meta.get("ui")
+    if isinstance(ui, Mapping) and isinstance(uri := ui.get("resourceUri"), str):
+        changed["ui"] = {**ui, "resourceUri": in_namespace(namespace, uri)}
+    if isinstance(uri := meta.get(_FLAT_UI), str):
+        changed[_FLAT_UI] = in_namespace(namespace, uri)
+    return changed
+
+
+def shown_blocks(server: Server, namespace: str, blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """Content blocks with their embedded resources and links; the very same ones where there are none."""
+    if server.names == "bare" or not any(block.get("type") in ("resource", "resource_link") for block in blocks):
+        return blocks
+    return [shown_block(server, namespace, block) for block in blocks]
+
+
+def shown_block(server: Server, namespace: str, block: JsonObject) -> JsonObject:
+    kind, embedded = block.get("type"), block.get("resource")
+    if server.names == "bare":
+        return block
+    if kind == "resource_link":
+        return with_uri(block, lambda uri: in_namespace(namespace, uri))
+    if kind == "resource" and isinstance(embedded, Mapping):
+        return {**block, "resource": with_uri(embedded, lambda uri: in_namespace(namespace, uri))}
+    return block
+
+
+def with_uri(holder: JsonObject, renamed: Callable[[str], str]) -> JsonObject:
+    uri = holder.get("uri")
+    return {**holder, "uri": renamed(uri)} if isinstance(uri, str) else holder
