@@ -11,7 +11,7 @@ from toolyard.egress import Egress, without_secrets
 from toolyard.providers.mcp import wire
 from toolyard.providers.mcp.failures import BadAnswer, RpcFault
 from toolyard.providers.mcp.legacy import LegacyHttp
-from toolyard.providers.mcp.link import NO_META, Link
+from toolyard.providers.mcp.link import NO_META, NO_NEWS, Link
 from toolyard.providers.mcp.modern import ModernHttp
 from toolyard.providers.mcp.provider import McpProvider
 
@@ -68,7 +68,7 @@ class McpHttpProvider(McpProvider):
 
     async def _connect_asking(self, declared: JsonObject) -> Link:
         link, _ = await self._legacy(declared)
-        link.listen(_nobody, announced=False)
+        link.listen(NO_NEWS, announced=False)  # changes are heard on the provider's first session
         return link
 
     async def _legacy(self, declared: JsonObject = NO_META) -> tuple[Link, JsonObject]:
@@ -87,10 +87,6 @@ class McpHttpProvider(McpProvider):
         except TimeoutError as error:
             raise ProviderError(f"{self._address} did not answer to initialize in time.") from error
         return link, link.capabilities
-
-
-def _nobody() -> None:
-    """Changes are heard on the provider's first session."""
 
 
 def versions_of(value: JsonValue) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from itertools import count
 from typing import Literal
 
@@ -18,7 +18,7 @@ from toolyard.egress import Egress
 from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.exchange import Answer
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault, SessionLost
-from toolyard.providers.mcp.link import NO_HEADERS, NO_META, hear
+from toolyard.providers.mcp.link import NO_HEADERS, NO_META, NO_NEWS, News, hear
 from toolyard.providers.mcp.relay import Relay
 from toolyard.providers.mcp.wire import Message
 
@@ -65,7 +65,8 @@ class LegacyHttp:
         self._ids = count(1)
         self._courtesies: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Task[None] | None = None
-        self._notify: Callable[[], None] = _nothing
+        self._news = NO_NEWS
+        self._followed: frozenset[str] = frozenset()
         self.capabilities: JsonObject = {}
 
     async def initialize(self) -> None:
@@ -114,18 +115,25 @@ class LegacyHttp:
         if session is None:
             session = await self._renew(None)
         try:
-            return await self._once(session, method, params, meta, progress)
+            return await self._once(session, method, params, meta, progress=progress, log=log)
         except LinkLost as lost:
             broke_off = isinstance(lost.__cause__, EgressError)
             if lost.sent and not (repeatable and broke_off):
                 raise
-        return await self._once(await self._renew(session), method, params, meta, progress)
+        return await self._once(await self._renew(session), method, params, meta, progress=progress, log=log)
 
-    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
+    def listen(self, news: News, *, announced: bool) -> None:
         """Always opens the GET stream: a server that waits there for an answer to its question gets a refusal."""
-        self._notify = notify
+        self._news = news
         if self._listener is None:
             self._listener = asyncio.create_task(self._follow_changes(), name=f"changes of {self._id}")
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        before, self._followed = self._followed, uris
+        for uri in uris - before:
+            await self.request("resources/subscribe", {"uri": uri})
+        for uri in before - uris:
+            await self.request("resources/unsubscribe", {"uri": uri})
 
     async def close(self) -> None:
         self._closed = True
@@ -145,15 +153,17 @@ class LegacyHttp:
         method: str,
         params: Mapping[str, JsonValue],
         meta: JsonObject,
+        *,
         progress: ProgressSink | None,
+        log: LogSink | None,
     ) -> JsonObject:
         request_id = next(self._ids)
         if progress is not None:
             meta = {**meta, "progressToken": request_id}
         body = wire.request(request_id, method, params, meta, modern=False)
         try:
-            answer = await self._post(session, body, request_id, progress=progress)
-            answer = await self._resume(session, answer, request_id, progress)
+            answer = await self._post(session, body, request_id, progress=progress, log=log)
+            answer = await self._resume(session, answer, request_id, progress, log)
         except asyncio.CancelledError:
             gone = {"requestId": request_id, "reason": "the caller gave up"}
             self._courtesy(session, wire.notification("notifications/cancelled", gone))
@@ -171,6 +181,7 @@ class LegacyHttp:
         request_id: int | None,
         *,
         progress: ProgressSink | None = None,
+        log: LogSink | None = None,
     ) -> Answer:
         return await exchange.post(
             self._egress,
@@ -178,11 +189,16 @@ class LegacyHttp:
             headers,
             body,
             request_id=request_id,
-            on_message=lambda message: self._heard(headers, message, request_id, progress),
+            on_message=lambda message: self._heard(headers, message, request_id, progress, log),
         )
 
     async def _resume(
-        self, session: dict[str, str], answer: Answer, request_id: int, progress: ProgressSink | None
+        self,
+        session: dict[str, str],
+        answer: Answer,
+        request_id: int,
+        progress: ProgressSink | None,
+        log: LogSink | None,
     ) -> Answer:
         """A server may end the stream before the response and have it fetched with `Last-Event-ID`."""
         for _ in range(_MOST_RESUMES):
@@ -195,7 +211,7 @@ class LegacyHttp:
                 self._url,
                 {**session, "Accept": "text/event-stream", "Last-Event-ID": at.id or ""},
                 request_id=request_id,
-                on_message=lambda message: self._heard(session, message, request_id, progress),
+                on_message=lambda message: self._heard(session, message, request_id, progress, log),
                 resume_at=at,
             )
         return answer
@@ -211,19 +227,31 @@ class LegacyHttp:
                 except TimeoutError as error:
                     raise LinkLost("The MCP server did not answer to initialize in time.", sent=False) from error
                 if stale is not None:
-                    self._notify()
+                    self._news.changed()
+                    for uri in self._followed:
+                        self._aside(self._subscribed_again(uri))
             assert self._headers is not None  # noqa: S101  initialize sets it or raises
             return self._headers
 
+    async def _subscribed_again(self, uri: str) -> None:
+        """In the new session, which knows nothing of it."""
+        with contextlib.suppress(ToolyardError):
+            await self.request("resources/subscribe", {"uri": uri})
+
     def _heard(
-        self, headers: Mapping[str, str], message: Message, request_id: int | None, progress: ProgressSink | None
+        self,
+        headers: Mapping[str, str],
+        message: Message,
+        request_id: int | None,
+        progress: ProgressSink | None = None,
+        log: LogSink | None = None,
     ) -> None:
+        """`log` takes what is logged on a call's own stream; elsewhere nothing says whose it is."""
         if "method" in message and "id" in message:
             if not self.relay.ask(message, lambda body: self._reply(headers, body)):
                 self._courtesy(headers, wire.reply_to(message))
         else:
-            changed, log = self._notify, self.relay.log
-            hear(message, request_id=request_id, progress=progress, changed=changed, log=log)
+            hear(message, request_id=request_id, progress=progress, news=self._news, log=log or self.relay.log)
 
     def _courtesy(self, headers: Mapping[str, str], body: bytes) -> None:
         async def send() -> None:
@@ -272,7 +300,7 @@ class LegacyHttp:
                         self._url,
                         {**session, "Accept": "text/event-stream"},
                         request_id=None,
-                        on_message=lambda message, session=session: self._heard(session, message, None, None),
+                        on_message=lambda message, session=session: self._heard(session, message, None),
                     )
                 except RpcFault as fault:
                     if fault.status != 404:
@@ -282,13 +310,9 @@ class LegacyHttp:
                     _log.debug("stream of changes ended", provider=self._id, reason=error.message)
             pause = 1.0 if asyncio.get_running_loop().time() - began > 30 else min(pause * 2, 60.0)
             await asyncio.sleep(pause)
-            self._notify()
+            self._news.changed()
 
 
 def _forgot_session(fault: RpcFault) -> bool:
     """404 is the specification's answer; servers made from the TypeScript SDK's examples say 400 and -32000."""
     return fault.status == 404 or (fault.status == 400 and fault.code == -32000 and "session" in fault.message.lower())
-
-
-def _nothing() -> None:
-    """Until somebody listens."""

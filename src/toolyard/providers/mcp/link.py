@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from toolyard.core.call import Progress, ProgressSink
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.question import LogSink
 from toolyard.providers.mcp.relay import Relay
-from toolyard.providers.mcp.wire import LIST_CHANGED, LOG, PROGRESS, Message
+from toolyard.providers.mcp.wire import LISTS_CHANGED, LOG, PROGRESS, RESOURCE_UPDATED, Message
 
 Era: TypeAlias = Literal["modern", "legacy"]
 NO_META: JsonObject = {}
 NO_HEADERS: Mapping[str, str] = {}
+ALL_LISTS: JsonObject = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+"""What we listen to of a modern server: what it does not have it leaves out of its acknowledgement."""
+
+
+def nothing(*_: object) -> None:
+    """Hears, and does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Whom a link tells that a list changed or that it was lost (`changed`), and which resource is another one."""
+
+    changed: Callable[[], None] = nothing
+    updated: Callable[[str], None] = nothing
+
+
+NO_NEWS = News()
 
 
 class Link(Protocol):
@@ -59,10 +77,15 @@ class Link(Protocol):
         """
         ...
 
-    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
-        """From now on `notify` is called when the tool list changed, and when the link was lost.
+    def listen(self, news: News, *, announced: bool) -> None:
+        """From now on `news` is told. `announced`: the server declared that it tells of changes. Called once."""
+        ...
 
-        `announced`: the server declared that it tells of changes. Called once.
+    async def follow(self, uris: frozenset[str]) -> None:
+        """From now on the server tells of changes of exactly these resources, also in a session to come.
+
+        Raises:
+            RpcFault, LinkLost, BadAnswer: it was not told so.
         """
         ...
 
@@ -74,13 +97,17 @@ def hear(
     *,
     request_id: int | None,
     progress: ProgressSink | None,
-    changed: Callable[[], None],
+    news: News = NO_NEWS,
     log: Callable[[JsonObject], None] | None = None,
 ) -> None:
     """Passes a notification of the upstream on; unknown ones are nobody's business."""
     method = message.get("method")
-    if method == LIST_CHANGED:
-        changed()
+    if method in LISTS_CHANGED:
+        news.changed()
+    elif method == RESOURCE_UPDATED:
+        updated = message.get("params")
+        if isinstance(updated, dict) and isinstance(uri := updated.get("uri"), str):
+            news.updated(uri)
     elif method == LOG and log is not None:
         said = message.get("params")
         if isinstance(said, dict):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Literal
 
@@ -16,11 +17,13 @@ from toolyard.core.question import LogSink
 from toolyard.egress import Egress
 from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
-from toolyard.providers.mcp.link import NO_HEADERS, NO_META, hear
+from toolyard.providers.mcp.link import ALL_LISTS, NO_HEADERS, NO_META, NO_NEWS, News, hear
 from toolyard.providers.mcp.wire import Message
 
 _log = structlog.stdlib.get_logger("toolyard.providers.mcp")
 _MOST_PREPARED = 20_000
+_ACKNOWLEDGED_WITHIN = 3.0
+"""Seconds that a server has to take a subscription before we go on without knowing."""
 
 
 class ModernHttp:
@@ -43,6 +46,8 @@ class ModernHttp:
         self._prepared: dict[tuple[str, str | None], dict[str, str]] = {}
         self._ids = count(1)
         self._listener: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._news = NO_NEWS
 
     async def discover(self) -> JsonObject:
         """
@@ -69,7 +74,7 @@ class ModernHttp:
         prepared = self._prepared.get((method, name)) or self._prepare(method, name)
 
         def on_message(message: Message) -> None:
-            hear(message, request_id=request_id, progress=progress, changed=_nothing, log=log)
+            hear(message, request_id=request_id, progress=progress, log=log)
 
         sent_headers = {**prepared, **headers} if headers else prepared
         body = wire.request(request_id, method, params, meta, modern=True)
@@ -86,15 +91,33 @@ class ModernHttp:
             )
         return exchange.result_of(answer.message)
 
-    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
+    def listen(self, news: News, *, announced: bool) -> None:
+        self._news = news
         if announced and self._listener is None:
-            self._listener = asyncio.create_task(self._follow_changes(notify), name=f"changes of {self._id}")
+            self._listener = asyncio.create_task(
+                self._follow_changes(ALL_LISTS, news, asyncio.Event()), name=f"changes of {self._id}"
+            )
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        """A stream of its own, opened before the one it replaces is closed."""
+        before, self._following = self._following, None
+        if uris:
+            begun = asyncio.Event()
+            wanted: JsonObject = {"resourceSubscriptions": sorted(uris)}
+            news = News(updated=self._news.updated)
+            self._following = asyncio.create_task(
+                self._follow_changes(wanted, news, begun), name=f"resources of {self._id}"
+            )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ACKNOWLEDGED_WITHIN):
+                    await begun.wait()
+        await _ended(before)
 
     async def close(self) -> None:
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.wait([self._listener], timeout=1)
-            self._listener = None
+        listener, following = self._listener, self._following
+        self._listener = self._following = None
+        await _ended(listener)
+        await _ended(following)
 
     def _prepare(self, method: str, name: str | None) -> dict[str, str]:
         prepared = {**self._constant, "Mcp-Method": method}
@@ -104,8 +127,10 @@ class ModernHttp:
             self._prepared[(method, name)] = prepared
         return prepared
 
-    async def _follow_changes(self, notify: Callable[[], None]) -> None:
-        """Holds one `subscriptions/listen` stream open. When it breaks, the supervisor looks and it is opened again."""
+    async def _follow_changes(self, wanted: JsonObject, news: News, begun: asyncio.Event) -> None:
+        """Holds one `subscriptions/listen` stream open. When it breaks, the supervisor looks and it is opened again.
+        `begun` is set once the server has taken it, or never will.
+        """
         pause = 1.0
         while True:
             heard = False
@@ -113,7 +138,9 @@ class ModernHttp:
             def on_message(message: Message) -> None:
                 nonlocal heard
                 heard = True
-                hear(message, request_id=None, progress=None, changed=notify)
+                if message.get("method") == wire.ACKNOWLEDGED:
+                    begun.set()
+                hear(message, request_id=None, progress=None, news=news)
 
             request_id = next(self._ids)
             try:
@@ -124,7 +151,7 @@ class ModernHttp:
                     wire.request(
                         request_id,
                         "subscriptions/listen",
-                        {"notifications": {"toolsListChanged": True}},
+                        {"notifications": wanted},
                         NO_META,
                         modern=True,
                     ),
@@ -135,13 +162,16 @@ class ModernHttp:
                 exchange.result_of(answer.message)
             except RpcFault as fault:
                 _log.debug("provider sends no changes", provider=self._id, reason=fault.message)
+                begun.set()
                 return
             except (LinkLost, BadAnswer, ToolyardError) as error:
                 _log.debug("stream of changes ended", provider=self._id, reason=error.message)
             pause = 1.0 if heard else min(pause * 2, 60.0)
             await asyncio.sleep(pause)
-            notify()
+            news.changed()
 
 
-def _nothing() -> None:
-    """Changes are heard on the stream that was opened for them."""
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task], timeout=1)

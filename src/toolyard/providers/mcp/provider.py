@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from toolyard.core.call import ToolResult
 from toolyard.core.errors import CallError, ErrorCode, ProtocolError, ProviderError, Unreachable
 from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.offer import READ_RESOURCE, Offers
 from toolyard.core.tool import Kind, Tool
 from toolyard.providers.base import Invocation
 from toolyard.providers.mcp import upstream_tasks
 from toolyard.providers.mcp.asking_links import AskingLinks
 from toolyard.providers.mcp.definitions import HeaderMap, Unusable, param_headers, read_definition
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
-from toolyard.providers.mcp.link import NO_HEADERS, Link
-from toolyard.providers.mcp.relay import RETRY_PAUSES, meta_of, needs_input, params_of, state_alone
+from toolyard.providers.mcp.link import NO_HEADERS, Link, News, nothing
+from toolyard.providers.mcp.offers import offers_of, to_offer_result
+from toolyard.providers.mcp.relay import RETRY_PAUSES, asked_of, meta_of, needs_input, params_of, state_alone
 from toolyard.providers.mcp.results import to_result
+from toolyard.providers.offers import Completion
 
 MOST_TOOLS = 10_000
 MOST_PAGES = 500
@@ -41,7 +44,10 @@ class McpProvider(ABC):
         self._asking = AskingLinks(self._connect_asking, most=self.most_asking)
         self._header_maps: dict[str, HeaderMap] = {}
         self._skipped: tuple[str, ...] = ()
-        self._notify: Callable[[], None] = _nobody
+        self._notify: Callable[[], None] = nothing
+        self._updated: Callable[[str], None] = nothing
+        self._capabilities: JsonObject = {}
+        self._followed: frozenset[str] = frozenset()
 
     @abstractmethod
     async def _connect_asking(self, declared: JsonObject) -> Link:
@@ -80,9 +86,13 @@ class McpProvider(ABC):
         """
         await self.close()
         link, capabilities = await self._connect()
-        self._link = link
-        offered = capabilities.get("tools")
-        link.listen(self._changed, announced=isinstance(offered, dict) and offered.get("listChanged") is True)
+        self._link, self._capabilities = link, capabilities
+        each = (capabilities.get(kind) for kind in ("tools", "prompts", "resources"))
+        announced = any(isinstance(one, dict) and one.get("listChanged") is True for one in each)
+        link.listen(News(self._changed, self._resource_changed), announced=announced)
+        if self._followed:
+            with suppress(ProviderError):  # it offers them no more, and is heard of when it changes
+                await link.follow(self._followed)
 
     async def tools(self) -> Sequence[Tool]:
         """All pages of `tools/list`; definitions that cannot be used are in `skipped`.
@@ -91,6 +101,8 @@ class McpProvider(ABC):
             ProviderError: no answer, or one that is no list.
         """
         link = self._linked()
+        if "tools" not in self._capabilities and self._capabilities.keys() & {"resources", "prompts"}:
+            return []
         tools: dict[str, Tool] = {}
         header_maps: dict[str, HeaderMap] = {}
         skipped: list[str] = []
@@ -153,16 +165,11 @@ class McpProvider(ABC):
         tool = invocation.tool
         task_id = upstream_tasks.task_in(invocation.upstream_state)
         try:
+            if tool.offer:
+                return await self._offered(link, invocation)
             if task_id is not None:
                 return to_result(await upstream_tasks.resume(link, task_id, invocation))
-            result = await self._send(link, invocation, params_of(invocation))
-            for pause in RETRY_PAUSES:
-                state = state_alone(result)
-                if state is None:
-                    break
-                await asyncio.sleep(pause)
-                again = {"name": tool.name, "arguments": invocation.arguments, "requestState": state}
-                result = await self._send(link, invocation, again)
+            result = await self._send(link, invocation)
             if link.era == "modern" and upstream_tasks.is_task(result):
                 result = await upstream_tasks.follow(link, result, invocation)
             elif result.get("resultType") == "input_required":
@@ -177,19 +184,63 @@ class McpProvider(ABC):
             raise _unreachable(lost, tool) from lost
         return to_result(result)
 
-    async def _send(self, link: Link, invocation: Invocation, params: JsonObject) -> JsonObject:
-        tool = invocation.tool
-        header_map = self._header_maps.get(tool.name)
-        return await link.request(
-            "tools/call",
-            params,
-            name=tool.name,
-            meta=meta_of(invocation) if link.era == "modern" else invocation.trace,
-            headers=param_headers(header_map, invocation.arguments) if header_map else NO_HEADERS,
-            progress=invocation.progress,
-            log=invocation.log,
-            repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
-        )
+    async def _offered(self, link: Link, invocation: Invocation) -> ToolResult:
+        result = await self._send(link, invocation)
+        if result.get("resultType") == "input_required":
+            raise needs_input(result)
+        return to_offer_result(result, "contents" if invocation.tool.name == READ_RESOURCE else "messages")
+
+    async def _send(self, link: Link, invocation: Invocation) -> JsonObject:
+        """The result of the invocation's request, which is sent again for as long as its answer is only a state."""
+        tool, arguments = invocation.tool, invocation.arguments
+        header_map = None if tool.offer else self._header_maps.get(tool.name)
+        params = params_of(invocation)
+        pauses = iter(RETRY_PAUSES)
+        while True:
+            result = await link.request(
+                tool.name if tool.offer else "tools/call",
+                params,
+                name=str(arguments.get("uri", arguments.get("name"))) if tool.offer else tool.name,
+                meta=meta_of(invocation) if link.era == "modern" else invocation.trace,
+                headers=param_headers(header_map, arguments) if header_map else NO_HEADERS,
+                progress=invocation.progress,
+                log=invocation.log,
+                repeatable=bool(tool.annotations.read_only or tool.annotations.idempotent),
+            )
+            state = state_alone(result)
+            pause = None if state is None else next(pauses, None)
+            if pause is None:
+                return result
+            await asyncio.sleep(pause)
+            params = {**asked_of(invocation), "requestState": state}
+
+    async def offers(self) -> Offers:
+        return await offers_of(self._linked(), self._capabilities)
+
+    async def complete(self, completion: Completion) -> JsonObject:
+        params: dict[str, JsonValue] = {
+            "ref": completion.reference,
+            "argument": {"name": completion.argument, "value": completion.value},
+        }
+        if completion.given:
+            params["context"] = {"arguments": completion.given}
+        try:
+            found = (await self._linked().request("completion/complete", params)).get("completion")
+        except RpcFault as fault:
+            raise ProtocolError(fault.code, fault.message, fault.data) from None
+        except ProviderError as error:
+            raise Unreachable(error.message) from error
+        if not isinstance(found, dict) or not isinstance(found.get("values"), list):
+            raise CallError(ErrorCode.UPSTREAM, f"{self._address} answered with no list of values.")
+        return found
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        self._followed = uris
+        if self._link is not None:
+            await self._link.follow(uris)
+
+    def on_update(self, notify: Callable[[str], None]) -> None:
+        self._updated = notify
 
     async def abandon(self, upstream_state: str) -> None:
         """Cancel the task that waits for answers, if the state names one."""
@@ -217,6 +268,9 @@ class McpProvider(ABC):
         await self._asking.close()
         if link is not None:
             await link.close()
+
+    def _resource_changed(self, uri: str) -> None:
+        self._updated(uri)
 
     def _changed(self) -> None:
         self._notify()
@@ -251,7 +305,3 @@ def _unreachable(lost: LinkLost, tool: Tool) -> Unreachable:
             suggestion="Check before you call it again.",
         )
     return Unreachable(lost.message, suggestion=lost.suggestion)
-
-
-def _nobody() -> None:
-    """Until the supervisor asks to be told."""

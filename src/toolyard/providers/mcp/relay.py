@@ -101,8 +101,15 @@ def meta_of(invocation: Invocation) -> JsonObject:
     return meta
 
 
+def asked_of(invocation: Invocation) -> dict[str, JsonValue]:
+    """The params of the request itself: of `tools/call`, or of the read or get that the tool stands for."""
+    if invocation.tool.offer:
+        return {**invocation.arguments}
+    return {"name": invocation.tool.name, "arguments": invocation.arguments}
+
+
 def params_of(invocation: Invocation) -> dict[str, JsonValue]:
-    params: dict[str, JsonValue] = {"name": invocation.tool.name, "arguments": invocation.arguments}
+    params = asked_of(invocation)
     if invocation.answers:
         params["inputResponses"] = dict(invocation.answers)
     if invocation.upstream_state is not None:

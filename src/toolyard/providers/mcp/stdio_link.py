@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -16,11 +16,13 @@ from toolyard.core.question import LogSink
 from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.child import Child
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
-from toolyard.providers.mcp.link import NO_HEADERS, NO_META, Era, hear
+from toolyard.providers.mcp.link import ALL_LISTS, NO_HEADERS, NO_META, NO_NEWS, Era, News, hear
 from toolyard.providers.mcp.relay import Relay
 from toolyard.providers.mcp.wire import Message
 
 _log = structlog.stdlib.get_logger("toolyard.providers.mcp")
+_ACKNOWLEDGED_WITHIN = 3.0
+"""Seconds that a server has to take a subscription before we go on without knowing."""
 _LAST_WORDS_SECONDS = 1.0
 """How long a server that stopped reading may take to be seen ending, so that its own words can be told."""
 
@@ -29,6 +31,7 @@ _LAST_WORDS_SECONDS = 1.0
 class _Waiting:
     answer: asyncio.Future[Message]
     progress: ProgressSink | None
+    log: LogSink | None
 
 
 class StdioLink:
@@ -42,7 +45,10 @@ class StdioLink:
         self._ids = count(1)
         self._waiting: dict[int, _Waiting] = {}
         self._ended: str | None = None
-        self._notify: Callable[[], None] = _nobody
+        self._news = NO_NEWS
+        self._followed: frozenset[str] = frozenset()
+        self._following: asyncio.Task[None] | None = None
+        self._acknowledged = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
     async def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None) -> None:
@@ -77,7 +83,7 @@ class StdioLink:
             meta = {**meta, "progressToken": request_id}
         if self._ended is not None or self._child is None:
             raise LinkLost(f"The MCP server is gone. {self._ended or ''}".strip(), sent=False)
-        waiting = _Waiting(asyncio.get_running_loop().create_future(), progress)
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), progress, log)
         self._waiting[request_id] = waiting
         try:
             await self._child.send(wire.request(request_id, method, params, meta, modern=self.era == "modern"))
@@ -101,15 +107,33 @@ class StdioLink:
             except OSError as error:
                 raise LinkLost("The MCP server no longer reads what it is sent.", sent=False) from error
 
-    def listen(self, notify: Callable[[], None], *, announced: bool) -> None:
-        self._notify = notify
+    def listen(self, news: News, *, announced: bool) -> None:
+        self._news = news
         if self._ended is not None:
-            notify()
+            news.changed()
         elif self.era == "modern" and announced:
-            self._in_background(self._follow_changes())
+            self._in_background(self._follow_changes(ALL_LISTS))
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        before, self._followed = self._followed, uris
+        if self.era == "legacy":
+            for uri in uris - before:
+                await self.request("resources/subscribe", {"uri": uri})
+            for uri in before - uris:
+                await self.request("resources/unsubscribe", {"uri": uri})
+            return
+        older, self._following = self._following, None
+        if uris:
+            self._acknowledged.clear()
+            self._following = self._in_background(self._follow_changes({"resourceSubscriptions": sorted(uris)}))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ACKNOWLEDGED_WITHIN):
+                    await self._acknowledged.wait()
+        if older is not None:
+            older.cancel()
 
     async def close(self) -> None:
-        self._notify = _nobody
+        self._news = NO_NEWS
         for task in list(self._background):
             task.cancel()
         child, self._child = self._child, None
@@ -117,11 +141,12 @@ class StdioLink:
             await child.close()
         self._lost("It was closed.")
 
-    async def _follow_changes(self) -> None:
+    async def _follow_changes(self, wanted: JsonObject) -> None:
         try:
-            await self.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            await self.request("subscriptions/listen", {"notifications": wanted})
         except RpcFault as fault:
             _log.debug("provider sends no changes", provider=self._id, reason=fault.message)
+            self._acknowledged.set()
         except (LinkLost, BadAnswer):
             return  # `_lost` has told the supervisor already
 
@@ -142,16 +167,23 @@ class StdioLink:
             token = _token(message)
             waiting = self._waiting.get(token) if token is not None else None
             progress = waiting.progress if waiting else None
-            hear(message, request_id=token, progress=progress, changed=self._changed, log=self.relay.log)
+            if message.get("method") == wire.ACKNOWLEDGED:
+                self._acknowledged.set()
+            hear(message, request_id=token, progress=progress, news=self._news, log=self._log)
+
+    def _log(self, said: JsonObject) -> None:
+        """Nothing says whose it is: it is told where only one call can be meant."""
+        sinks = [waiting.log for waiting in self._waiting.values() if waiting.log is not None]
+        if len(sinks) == 1 and len(self._waiting) == 1:
+            sinks[0](said)
+        else:
+            self.relay.log(said)
 
     def _answered(self, message: Message) -> None:
         request_id = message.get("id")
         waiting = self._waiting.get(request_id) if isinstance(request_id, int) else None
         if waiting is not None and not waiting.answer.done():
             waiting.answer.set_result(message)
-
-    def _changed(self) -> None:
-        self._notify()
 
     def _lost(self, reason: str) -> None:
         if self._ended is not None:
@@ -160,7 +192,7 @@ class StdioLink:
         for waiting in self._waiting.values():
             if not waiting.answer.done():
                 waiting.answer.set_exception(LinkLost(f"The MCP server is gone. {reason}", sent=True))
-        self._notify()
+        self._news.changed()
 
     def _post(self, line: bytes) -> None:
         """Sends what nobody waits for."""
@@ -175,17 +207,14 @@ class StdioLink:
         if len(self._background) < 100:
             self._in_background(send())
 
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+    def _in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
 
 def _token(message: Message) -> int | None:
     params = message.get("params")
     token = params.get("progressToken") if isinstance(params, dict) else None
     return token if isinstance(token, int) else None
-
-
-def _nobody() -> None:
-    """Until somebody listens."""

@@ -31,7 +31,9 @@ MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERS
 TASKS = "io.modelcontextprotocol/tasks"
 """The extension by which an upstream may answer a call with a task."""
 
-LIST_CHANGED = "notifications/tools/list_changed"
+LISTS_CHANGED = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources"))
+RESOURCE_UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 PROGRESS = "notifications/progress"
 LOG = "notifications/message"
 
