@@ -247,9 +247,10 @@ class Pause:
             self._left = when - asyncio.get_running_loop().time()
             self._timer.reschedule(None)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._out -= 1
-        if self._out == 0 and self._left is not None and not self._timer.expired():
+        over = self._timer.expired() or kind is asyncio.CancelledError  # the call has ended, or is about to
+        if self._out == 0 and self._left is not None and not over:
             self._timer.reschedule(asyncio.get_running_loop().time() + max(self._left, 0.0))
 
 

@@ -26,7 +26,7 @@ from toolyard.faces.mcp.face import Context, FaceApp
 from toolyard.faces.mcp.request_state import Bound
 from toolyard.faces.mcp.sessions import Capability
 from toolyard.faces.mcp.waiting import Patience
-from toolyard.faces.mcp.wire import INVALID_PARAMS, META_SERVER_INFO, Era, RpcError, as_object, request
+from toolyard.faces.mcp.wire import INVALID_PARAMS, META_KEY, META_SERVER_INFO, Era, RpcError, as_object, request
 
 APPROVAL = "approval"
 """The key of what is asked about an approval."""
@@ -68,9 +68,7 @@ class Talk:
         Raises:
             RpcError: the state is not this request's, or an answer is of the wrong shape (-32602).
         """
-        given = as_object(answers) if answers is not None else {}
-        if given is None:
-            raise RpcError(INVALID_PARAMS, "params.inputResponses must be an object: answers by key.")
+        given = _by_key(answers)
         call_id = await self.ctx.face.states.open(state, self.bound)
         calls, principal = self.ctx.face.app.calls, self.ctx.principal
         self.ctx.running.cancel = lambda: calls.cancel(call_id, principal)
@@ -84,6 +82,21 @@ class Talk:
             raise RpcError(INVALID_PARAMS, f"params.inputResponses: {error.message}") from error
         except NotFound as error:
             raise RpcError(INVALID_PARAMS, "params.requestState names a call that is gone.") from error
+
+    async def answered_ahead(self, outcome: CallOutcome, answers: object) -> CallOutcome | JsonObject:
+        """The first request, with answers to questions that it has not heard yet. Keys that are not asked are ignored.
+
+        Raises:
+            RpcError: an answer is of the wrong shape (-32602).
+        """
+        given = _by_key(answers)
+        if outcome.waiting is None or outcome.waiting.kind != "question" or self.ctx.era is Era.LEGACY:
+            return await self.go_on(outcome)
+        try:
+            await self.ctx.face.app.questions.answer(outcome.call_id, given, self.ctx.principal)
+        except BadInput as error:
+            raise RpcError(INVALID_PARAMS, f"params.inputResponses: {error.message}") from error
+        return await self._in_turns(await self._next(outcome.call_id), held=True)
 
     async def _in_turns(self, outcome: CallOutcome, *, held: bool) -> CallOutcome | JsonObject:
         if outcome.state.is_final or outcome.waiting is None:
@@ -109,7 +122,7 @@ class Talk:
             asked = await self._asked(outcome.waiting)
             for question_id, question in asked.items():
                 if question_id not in sent:
-                    self.ctx.push(request(question_id, question.method, question.params))
+                    self.ctx.push(request(question_id, question.method, _with_key(question)))
             sent |= asked.keys()
             following = await self._next(outcome.call_id, known=frozenset(sent))
             if following.waiting is not None and following.waiting.kind == outcome.waiting.kind == "approval":
@@ -141,6 +154,19 @@ class Talk:
             return {}
         question = await about_approval(self.ctx, waiting, able)
         return {} if question is None else {waiting.id: question}
+
+
+def _with_key(question: Question) -> JsonObject:
+    """A legacy request has no place for its key; a Toolyard before us finds it in `_meta`."""
+    meta = as_object(question.params.get("_meta")) or {}
+    return {**question.params, "_meta": {**meta, META_KEY: question.key}}
+
+
+def _by_key(answers: object) -> Mapping[str, Any]:
+    given = as_object(answers) if answers is not None else {}
+    if given is None:
+        raise RpcError(INVALID_PARAMS, "params.inputResponses must be an object: answers by key.")
+    return given
 
 
 async def about_approval(ctx: Context, waiting: Waiting, able: Capabilities) -> Question | None:

@@ -25,8 +25,8 @@ async def carried_out(
     calls = ctx.face.app.calls
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
-        if params.get("requestState") is None and params.get("inputResponses") is None:
-            return await _begun(talk, request, soft_limit)
+        if params.get("requestState") is None:
+            return await _begun(talk, request, soft_limit, params.get("inputResponses"))
         return await _taken_up(talk, params, soft_limit)
     finally:
         if talk.patience is not None:
@@ -34,14 +34,18 @@ async def carried_out(
         ctx.running.cancel = None
 
 
-async def _begun(talk: Talk, request: CallRequest, soft_limit: float | None) -> CallOutcome | JsonObject:
-    """To its end, to what the client is asked first, or to the task that stands for the rest."""
+async def _begun(
+    talk: Talk, request: CallRequest, soft_limit: float | None, answers: object
+) -> CallOutcome | JsonObject:
+    """To its end, to what the client is asked first, or to the task that stands for the rest. `answers` without a state
+    are given ahead: to what the call asks under these keys.
+    """
     if soft_limit is None:
         outcome = await talk.ctx.face.app.calls.invoke(request)
     else:
         outcome = await tasks.begin(talk.ctx, request, soft_limit)
     if request.may_ask and isinstance(outcome, CallOutcome) and outcome.waiting is not None:
-        return await talk.go_on(outcome)
+        return await talk.go_on(outcome) if answers is None else await talk.answered_ahead(outcome, answers)
     return outcome
 
 

@@ -31,6 +31,7 @@ META_ERROR = "toolyard/error"
 META_WARNINGS = "toolyard/warnings"
 META_IDEMPOTENCY = "toolyard/idempotency-key"
 META_HOLD = "toolyard/hold-seconds"
+META_KEY = "toolyard/key"
 META_WAITING = "toolyard/waiting"
 META_UNRESOLVED = "toolyard/unresolved"
 

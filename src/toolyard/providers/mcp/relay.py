@@ -19,9 +19,10 @@ from toolyard.core.errors import CallError, ErrorCode
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.question import ELICITATION, ROOTS, SAMPLING, NeedsInput, Question, capabilities_to_wire
 from toolyard.providers.base import Invocation
-from toolyard.providers.mcp.wire import CAPABILITIES_KEY, LOG_LEVEL_KEY, TASKS, Message
+from toolyard.providers.mcp.wire import CAPABILITIES_KEY, KEY_KEY, LOG_LEVEL_KEY, TASKS, Message
 
 Reply = Callable[[bytes], None]
+LONGEST_KEY = 200
 _ASKABLE = (ELICITATION, SAMPLING, ROOTS)
 _REFUSED = -32603
 _NOTHING: JsonObject = {}
@@ -75,9 +76,7 @@ class Relay:
         return self._calls[-1] if self._calls else None
 
     async def _answer(self, asked: Invocation, message: Message, reply: Reply) -> None:
-        params = message.get("params")
-        method = str(message["method"])
-        question = Question(method.partition("/")[0], method, params if isinstance(params, dict) else {})
+        question = _question(str(message["method"]), message.get("params"))
         try:
             if asked.ask is None:
                 return
@@ -87,6 +86,18 @@ class Relay:
             reply(orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refusal}))
             return
         reply(orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answers[question.key]}))
+
+
+def _question(method: str, params: JsonValue) -> Question:
+    """Its key is the one that a Toolyard behind us says, or else the method's first word."""
+    asked: JsonObject = params if isinstance(params, dict) else _NOTHING
+    meta = asked.get("_meta")
+    key = meta.get(KEY_KEY) if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
+        return Question(method.partition("/")[0], method, asked)
+    kept = {name: value for name, value in meta.items() if name != KEY_KEY}
+    others = {name: value for name, value in asked.items() if name != "_meta"}
+    return Question(key, method, {**others, "_meta": kept} if kept else others)
 
 
 def meta_of(invocation: Invocation) -> JsonObject:

@@ -28,6 +28,7 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 
+KEY_KEY = "toolyard/key"
 TASKS = "io.modelcontextprotocol/tasks"
 """The extension by which an upstream may answer a call with a task."""
 

@@ -1,0 +1,107 @@
+"""`python -m tests.conformance [--json FILE] [--only WORD]`: every run of the official suite, and a table of them.
+
+It ends with 1 when a required check fails anywhere, or when a check that is known to fail passes by now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import orjson
+
+from tests.conformance import yard
+from tests.conformance.known import KNOWN
+from tests.conformance.suite import REVISIONS, Report, against_client, against_server, one_scenario
+
+SKILLS = ("sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory")
+ERAS: dict[str, Literal["legacy", "modern"]] = {"2025-11-25": "legacy", "2026-07-28": "modern"}
+CLIENT = f"{sys.executable} -m tests.conformance.client"
+
+
+@asynccontextmanager
+async def addresses(folder: Path) -> AsyncGenerator[dict[str, str], None]:
+    """What the suite is run against, by title: our fixtures, and a yard in front of them for each era behind it."""
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(yard.own(folder / "own"))
+        found = {"own fixtures": own}
+        for revision, era in ERAS.items():
+            front = yard.in_front_of(own, era, folder / era)
+            found[f"through us, {revision} behind"] = await stack.enter_async_context(front)
+        yield found
+
+
+async def runs(folder: Path, only: str) -> list[Report]:
+    reports: list[Report] = []
+
+    def show(report: Report) -> None:
+        reports.append(report)
+        passed, made = report.counted(required=True)
+        print(f"{'ok  ' if report.ok else 'FAIL'} {report.title}: {passed}/{made} required checks", flush=True)
+
+    async with addresses(folder) as found:
+        for title, url in found.items():
+            for revision in REVISIONS:
+                name = f"server, {revision} client, {title}"
+                if only in name:
+                    show(await against_server(name, url, folder / name, revision=revision))
+        for scenario in SKILLS:
+            if only in scenario:
+                show(await one_scenario(scenario, found["own fixtures"], folder / scenario))
+    for revision in REVISIONS:
+        name = f"client, {revision}"
+        if only in name:
+            show(await against_client(name, CLIENT, folder / name, revision=revision))
+    return reports
+
+
+def surprises(reports: list[Report]) -> list[str]:
+    """What failed unexpectedly, and what is expected to fail and does not."""
+    found: list[str] = []
+    for report in reports:
+        known = KNOWN.get(report.title, {})
+        failed = report.failures
+        found += [
+            f"{report.title}: {name}: {why}" for name, all_of in failed.items() if name not in known for why in all_of
+        ]
+        ran = {one.name for one in report.scenarios}
+        found += [f"{report.title}: {name} passes by now" for name in known if name in ran and name not in failed]
+        if not report.ok and not failed:
+            found.append(f"{report.title}: {report.output[-2000:]}")
+    return found
+
+
+def table(reports: list[Report]) -> str:
+    lines = ["| run | required checks | other checks |", "|---|---|---|"]
+    for report in reports:
+        required, other = report.counted(required=True), report.counted(required=False)
+        lines.append(f"| {report.title} | {required[0]} of {required[1]} | {other[0]} of {other[1]} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the whole report there")
+    parser.add_argument("--only", default="", help="only runs whose title holds this")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="toolyard-conformance-") as folder:
+        reports = asyncio.run(runs(Path(folder), arguments.only))
+    print(f"\n{table(reports)}\n\n{time.monotonic() - began:.0f} s")
+    if arguments.json is not None:
+        arguments.json.write_bytes(orjson.dumps([report.to_wire() for report in reports], option=orjson.OPT_INDENT_2))
+    wrong = surprises(reports)
+    for one in wrong:
+        print(one)
+    return 1 if wrong or not reports else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
