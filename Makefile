@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test chaos check bench docs lock clean
+.PHONY: help serve test chaos conformance check bench docs lock clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -23,6 +23,9 @@ test: .venv/dev  ## install, and pass all tests
 
 chaos: .venv/dev  ## long runs of kills and pauses on both engines; MINUTES=10, SEEDS="1 2 3"
 	$(BIN)/python -m tests.durable.chaos --minutes $(or $(MINUTES),10) $(if $(SEEDS),--seeds "$(SEEDS)")
+
+conformance: .venv/dev  ## the official MCP suite in all era pairs, on our own fixtures and through us
+	$(BIN)/python -m tests.conformance $(if $(ONLY),--only "$(ONLY)") $(if $(JSON),--json "$(JSON)")
 
 check: .venv/dev  ## lint, types, import contracts
 	$(BIN)/ruff check .

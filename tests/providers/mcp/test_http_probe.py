@@ -74,6 +74,17 @@ async def test_an_inconclusive_probe_is_an_error_and_is_not_remembered(discover:
     await egress.close()
 
 
+async def test_a_server_that_refuses_a_version_it_names_as_its_own_is_asked_once_more() -> None:
+    refusals = iter([error(-32022, "not that one", 400, {"supported": ["2026-07-28"]})])
+    server = Scripted()
+    welcome = server.answers["server/discover"]
+    server.answers["server/discover"] = lambda _: next(refusals, welcome)
+    with served(server) as url:
+        async with connected_http(url) as up:
+            assert up.provider.era == "modern"
+    assert server.methods()[:2] == ["server/discover", "server/discover"]
+
+
 async def test_a_setting_of_the_era_spares_the_probe() -> None:
     server = Scripted(era="legacy")
     with served(server) as url:

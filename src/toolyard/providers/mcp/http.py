@@ -52,7 +52,7 @@ class McpHttpProvider(McpProvider):
             return await self._legacy()
         modern = ModernHttp(self._id, self._url, egress=self._egress, headers=self._headers)
         try:
-            found = await modern.discover()
+            found = await _discovered(modern)
         except RpcFault as fault:
             if self._era == "modern" or fault.status in _INCONCLUSIVE or _is_modern(fault):
                 raise _refused(self._address, fault) from fault
@@ -87,6 +87,17 @@ class McpHttpProvider(McpProvider):
         except TimeoutError as error:
             raise ProviderError(f"{self._address} did not answer to initialize in time.") from error
         return link, link.capabilities
+
+
+async def _discovered(modern: ModernHttp) -> JsonObject:
+    """Asked once more of a server that refuses the version, and then names it among those that it supports."""
+    try:
+        return await modern.discover()
+    except RpcFault as fault:
+        supported = fault.data.get("supported") if isinstance(fault.data, dict) else None
+        if fault.code != wire.UNSUPPORTED_VERSION or wire.MODERN not in versions_of(supported):
+            raise
+    return await modern.discover()
 
 
 def versions_of(value: JsonValue) -> list[str]:
