@@ -14,6 +14,7 @@ from toolyard.app import App, Settings
 from toolyard.catalog import Server, ToolSettings
 from toolyard.core.approval import Gate
 from toolyard.core.call import CallRequest, CallState, Origin
+from toolyard.skills import from_text
 from toolyard.store import providers
 
 
@@ -56,6 +57,11 @@ async def test_policies_and_servers_changed_on_one_node_come_into_force_on_anoth
         await becomes(lambda: two.policies.clusters == {"Kennel": False})
         await one.policies.set_cluster("Kennel", None)
         await becomes(lambda: not two.policies.clusters)
+
+        await one.skills.save(from_text("---\nname: walk-dogs\ndescription: How to walk dogs.\n---\n"), "local:tests")
+        await becomes(lambda: two.skills.find("walk-dogs"))
+        await one.skills.remove("walk-dogs")
+        await becomes(lambda: not two.skills.entries)
 
         await one.save_server(Server("vets", tools=("kennel:*",)))
         await becomes(lambda: two.servers.get("vets") == one.servers["vets"])

@@ -21,7 +21,7 @@ from tests.conformance import yard
 from tests.conformance.known import KNOWN
 from tests.conformance.suite import REVISIONS, Report, against_client, against_server, one_scenario
 
-SKILLS: tuple[str, ...] = ()
+SKILLS = ("sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory")
 ERAS: dict[str, Literal["legacy", "modern"]] = {"2025-11-25": "legacy", "2026-07-28": "modern"}
 CLIENT = f"{sys.executable} -m tests.conformance.client"
 

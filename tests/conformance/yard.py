@@ -15,6 +15,7 @@ from toolyard.catalog import Server, ToolSettings
 from toolyard.core.call import ToolResult
 from toolyard.core.schema import Schema
 from toolyard.faces.mcp import build
+from toolyard.manifest import Manifest
 from toolyard.providers.base import Invocation
 from toolyard.providers.mcp import McpHttpProvider
 from toolyard.providers.python import PythonProvider
@@ -58,7 +59,8 @@ HEADED: dict[str, Any] = {
 @asynccontextmanager
 async def own(folder: Path) -> AsyncGenerator[str, None]:
     """The address of a yard that holds every fixture itself."""
-    async with App.running(Settings(data_dir=folder, demo=True, task_after_seconds=TASK_AFTER)) as app:
+    settings = Settings(data_dir=folder, demo=True, task_after_seconds=TASK_AFTER, manifest_dir=Path(__file__).parent)
+    async with App.running(settings, Manifest(skills=("skills",))) as app:
         module = PythonProvider.from_module("conf", fixtures.__name__)
         await app.supervisor.add_and_start(module)
         await app.supervisor.add_and_start(PythonProvider.from_module("tasks", task_tools.__name__))
@@ -80,7 +82,7 @@ async def in_front_of(url: str, era: Literal["modern", "legacy"], folder: Path) 
 
 @asynccontextmanager
 async def _served(app: App, tools: tuple[str, ...]) -> AsyncGenerator[str, None]:
-    await app.save_server(Server(SERVER, tools=tools, names="bare"))
+    await app.save_server(Server(SERVER, tools=tools, names="bare", skills=("*",)))
     bound = listening_socket("127.0.0.1", 0)
     async with serving(build(app), bound):
         yield f"http://localhost:{bound.getsockname()[1]}/mcp/{SERVER}"

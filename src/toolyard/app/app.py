@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import structlog
 
@@ -42,6 +43,7 @@ from toolyard.manifest import (
 )
 from toolyard.notify import Notifier, channels_of
 from toolyard.providers.supervisor import ProviderStatus, Supervisor
+from toolyard.skills import Library
 from toolyard.store import providers as rows
 from toolyard.store.blobs import Blobs
 from toolyard.store.open import open_store
@@ -78,6 +80,7 @@ class App(Providing):
         self.servers: dict[str, Server] = {DEFAULT_SERVER.id: DEFAULT_SERVER}
         self.engine = Engine(self.store, bus=self.bus, url=self.settings.url)
         self._in_step = InStep(self.engine, self.clock, self._read_settings_again)
+        self.skills = Library(self.store, self._in_step.tell)
         super().__init__(self.settings.manifest_dir, self._in_step.tell)
         self.policies = Policies(self.store, self.catalog, self.servers, changed=self._in_step.tell)
         self.sessions = Sessions(self.store, self.engine, self.clock)
@@ -138,6 +141,8 @@ class App(Providing):
         await self.store.start()
         await self.policies.load()
         await self._load_servers()
+        await self.skills.declare(_within(self.settings.manifest_dir, folder) for folder in self.manifest.skills)
+        await self.skills.load()
         self.supervisor.add(builtin_provider(self.calls))
         await self.add_known_providers()
         await self.supervisor.start()
@@ -172,6 +177,7 @@ class App(Providing):
     async def _read_settings_again(self) -> None:
         """What another node may have changed."""
         await self.policies.load()
+        await self.skills.load()
         before = dict(self.servers)
         await self._load_servers()
         if self.servers != before:
@@ -258,6 +264,17 @@ def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
         public_url=settings.public_url or manifest.settings.public_url or "",
         retention_days=settings.retention_days or manifest.settings.retention_days,
         blobs=settings.blobs or manifest.settings.blobs or "",
-        hold_seconds=manifest.settings.hold_seconds or settings.hold_seconds,
-        task_after_seconds=manifest.settings.task_after_seconds or settings.task_after_seconds,
+        hold_seconds=_decided(settings.hold_seconds, Settings.hold_seconds, manifest.settings.hold_seconds),
+        task_after_seconds=_decided(
+            settings.task_after_seconds, Settings.task_after_seconds, manifest.settings.task_after_seconds
+        ),
     )
+
+
+def _decided(given: float, usual: float, declared: float | None) -> float:
+    """What was given on the command line, unless that is the usual and the manifest declares another."""
+    return given if given != usual or declared is None else declared
+
+
+def _within(manifest_dir: Path | None, folder: str) -> Path:
+    return (manifest_dir or Path.cwd()) / folder

@@ -19,6 +19,7 @@ from toolyard.faces.cli import (
     serve,
     servers,
     sessions,
+    skills,
     stdio,
     tools,
 )
@@ -47,6 +48,7 @@ app.add_typer(calls.group, name="calls")
 app.add_typer(approvals.group, name="approvals")
 app.add_typer(sessions.group, name="sessions")
 app.add_typer(servers.group, name="servers")
+app.add_typer(skills.group, name="skills")
 app.add_typer(providers.group, name="providers")
 app.add_typer(keys.group, name="keys")
 app.add_typer(manifest.group, name="manifest")

@@ -63,9 +63,10 @@ class Yard:
         *,
         query: Query | None = None,
         body: object = None,
+        kind: str = "application/json",
         time_limit: float = _USUAL_SECONDS,
     ) -> JsonObject:
-        """The answer's JSON object; empty when the answer has no body.
+        """The answer's JSON object; empty when the answer has no body. Bytes are sent as they are, as `kind`.
 
         Raises:
             NoYard: nothing answers, or something that is no Toolyard.
@@ -74,8 +75,8 @@ class Yard:
         headers = dict(self._headers)
         data = None
         if body is not None:
-            headers["Content-Type"] = "application/json"
-            data = orjson.dumps(body)
+            headers["Content-Type"] = kind
+            data = body if isinstance(body, bytes) else orjson.dumps(body)
         try:
             answer = await self._egress.request(
                 method, self._address(path, query), headers=headers, body=data,

@@ -33,6 +33,7 @@ from toolyard.faces.http.routes import (
     resolve,
     servers,
     sessions,
+    skills,
     tools,
 )
 from toolyard.faces.http.validation import problem_of_errors
@@ -46,6 +47,7 @@ _ROUTERS = (
     providers,
     servers,
     sessions,
+    skills,
     calls,
     approvals,
     metrics,

@@ -12,6 +12,8 @@ RESPONSE_LIMIT = 10 * MIB
 """What a client's tool may answer: as much as any other provider."""
 IMPORT_LIMIT = 70 * MIB
 """An API document of up to 64 MiB, with room for its wrapping."""
+SKILL_LIMIT = 20 * MIB
+"""A zip of a skill, whose files are at most 16 MiB."""
 _RESPONSES, _INJECTED = "/v1/tools/response/", "/tool_events"
 
 
@@ -22,6 +24,8 @@ class Disconnected(Exception):
 def limit_for(path: str) -> int:
     if path.endswith("/tools/import-openapi"):
         return IMPORT_LIMIT
+    if path.startswith("/v1/skills"):
+        return SKILL_LIMIT
     return RESPONSE_LIMIT if path.startswith(_RESPONSES) or path.endswith(_INJECTED) else USUAL_LIMIT
 
 

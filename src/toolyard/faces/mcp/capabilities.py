@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.faces.mcp.face import Context
-from toolyard.faces.mcp.wire import EXTENSION_TASKS, Era
+from toolyard.faces.mcp.wire import EXTENSION_SKILLS, EXTENSION_TASKS, Era
 
 
 def announced(ctx: Context) -> JsonObject:
@@ -23,4 +23,6 @@ def _extensions(ctx: Context) -> JsonObject:
     found: dict[str, JsonValue] = {}
     if ctx.era is Era.MODERN:
         found[EXTENSION_TASKS] = {}
+    if ctx.server.retrieve_skill or ctx.server.skills:
+        found[EXTENSION_SKILLS] = {"directoryRead": True}
     return {"extensions": found} if found else {}

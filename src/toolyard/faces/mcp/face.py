@@ -23,6 +23,7 @@ from toolyard.faces.mcp.request_state import RequestStates
 from toolyard.faces.mcp.sessions import Session, Sessions
 from toolyard.faces.mcp.wire import META_SERVER_INFO, Era, RequestId
 from toolyard.providers.offers import Completion
+from toolyard.skills import Library
 from toolyard.store.base import Store
 
 DEFAULT_SERVER = "default"
@@ -112,6 +113,8 @@ class FaceApp(Protocol):
     def approvals(self) -> Approvals: ...
     @property
     def engine(self) -> Engine: ...
+    @property
+    def skills(self) -> Library: ...
     @property
     def supervisor(self) -> Supervisor: ...
     @property

@@ -19,6 +19,7 @@ from toolyard.faces.mcp.own_tools import own_definitions
 from toolyard.faces.mcp.prompts import get_prompt, list_prompts
 from toolyard.faces.mcp.resources import list_resources, list_templates, read_resource, subscribe, unsubscribe
 from toolyard.faces.mcp.sessions import capabilities_of
+from toolyard.faces.mcp.skills import get_skill, list_skills, read_directory
 from toolyard.faces.mcp.subscriptions import listen
 from toolyard.faces.mcp.tasks import cancel_task, get_task, update_task
 from toolyard.faces.mcp.tool_call import call_tool
@@ -106,6 +107,9 @@ METHODS: Mapping[str, Method] = {
     "resources/read": Method(read_resource, _BOTH),
     "resources/subscribe": Method(subscribe, _LEGACY),
     "resources/unsubscribe": Method(unsubscribe, _LEGACY),
+    "resources/directory/read": Method(read_directory, _BOTH),
+    "skills/list": Method(list_skills, _BOTH),
+    "skills/get": Method(get_skill, _BOTH),
     "prompts/list": Method(list_prompts, _BOTH),
     "prompts/get": Method(get_prompt, _BOTH),
     "completion/complete": Method(complete_argument, _BOTH),

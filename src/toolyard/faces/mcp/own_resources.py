@@ -16,12 +16,3 @@ class OwnResource:
     uri: str
     definition: JsonObject
     read: Callable[[Context], Awaitable[Sequence[JsonObject]]]
-
-
-async def own_resources(ctx: Context) -> Sequence[OwnResource]:
-    """All of them, by URI."""
-    return ()
-
-
-async def own_resource(ctx: Context, uri: str) -> OwnResource | None:
-    return None

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from toolyard.catalog import Server
 from toolyard.core.json import JsonObject
-from toolyard.faces.mcp import agent_tools
+from toolyard.faces.mcp import agent_tools, skill_tools
 from toolyard.faces.mcp.face import Context
 
 Run = Callable[[Context, JsonObject], Awaitable[JsonObject]]
@@ -49,6 +49,12 @@ def own_definitions(server: Server) -> Sequence[JsonObject]:
 @lru_cache(maxsize=4)
 def _of_toggles(agent_mode: bool, retrieve_skill: bool) -> Mapping[str, OwnTool]:  # noqa: FBT001
     tools: list[OwnTool] = []
+    if retrieve_skill:
+        index, load = skill_tools.definitions(agent_mode=agent_mode)
+        tools += [
+            OwnTool(skill_tools.GET_KNOWLEDGE_INDEX, index, skill_tools.knowledge_index),
+            OwnTool(skill_tools.LOAD_SKILL, load, skill_tools.load_skill),
+        ]
     if agent_mode:
         resolve, execute = agent_tools.definitions(with_skills=retrieve_skill)
         tools += [

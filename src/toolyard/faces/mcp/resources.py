@@ -11,8 +11,8 @@ from toolyard.core.offer import READ_RESOURCE
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.offer_call import RESOURCE_NOT_FOUND, offer_called
 from toolyard.faces.mcp.offer_lists import complete, page_of
-from toolyard.faces.mcp.own_resources import own_resource, own_resources
 from toolyard.faces.mcp.shown_uris import with_uri
+from toolyard.faces.mcp.skills import skill_resource, skill_resources
 from toolyard.faces.mcp.wire import INVALID_PARAMS, Era, RpcError
 from toolyard.store.session_notes import SessionNote
 
@@ -23,7 +23,7 @@ _EMPTY = b"{}"
 
 async def list_resources(ctx: Context, params: Mapping[str, Any]) -> bytes:
     shown = {uri: one.definition for uri, one in ctx.view.offers.resources.items()}
-    own = {one.uri: one.definition for one in await own_resources(ctx)}
+    own = {one.uri: one.definition for one in await skill_resources(ctx)}
     if own:
         merged = {**shown, **own}
         shown = {uri: merged[uri] for uri in sorted(merged)}
@@ -41,7 +41,7 @@ async def read_resource(ctx: Context, params: Mapping[str, Any]) -> bytes:
         RpcError: no such resource, or it cannot be read.
     """
     uri = uri_in(params)
-    own = await own_resource(ctx, uri)
+    own = await skill_resource(ctx, uri)
     if own is not None:
         contents: list[JsonValue] = [*await own.read(ctx)]
         return dumps(complete(ctx, {"contents": contents}, ttl_ms=0))

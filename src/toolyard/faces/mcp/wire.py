@@ -35,6 +35,7 @@ META_KEY = "toolyard/key"
 META_WAITING = "toolyard/waiting"
 META_UNRESOLVED = "toolyard/unresolved"
 
+EXTENSION_SKILLS = "io.modelcontextprotocol/skills"
 EXTENSION_TASKS = "io.modelcontextprotocol/tasks"
 
 H_VERSION = b"mcp-protocol-version"
