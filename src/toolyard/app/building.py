@@ -7,11 +7,11 @@ from pathlib import Path
 
 from toolyard.app.imports import Imports
 from toolyard.core.call import ToolResult
-from toolyard.core.errors import BadInput, CallError, ErrorCode, ProviderError
+from toolyard.core.errors import BadInput, CallError, ErrorCode, ProviderError, ToolyardError
 from toolyard.core.json import JsonObject
 from toolyard.core.tool import Kind, Tool
 from toolyard.egress import Egress
-from toolyard.manifest import McpConfig, OpenApiConfig, ProviderConfig, PythonConfig
+from toolyard.manifest import McpConfig, OpenApiConfig, PluginConfig, ProviderConfig, PythonConfig, kind_of
 from toolyard.providers.base import Invocation, Provider
 
 
@@ -64,8 +64,26 @@ def build_provider(
             from toolyard.providers.python import PythonProvider
 
             return PythonProvider(config.id, module=config.module, path=manifest_dir)
+        case PluginConfig():
+            return _added(config)
         case _:
             return None
+
+
+def _added(config: PluginConfig) -> Provider:
+    """
+    Raises:
+        BadInput: the package made no provider of it; with its cause.
+    """
+    try:
+        built = kind_of(config).build(config)
+    except ToolyardError:
+        raise
+    except Exception as error:
+        raise BadInput(f"The provider {config.id!r} cannot be made: {type(error).__name__}: {error}") from error
+    if not isinstance(built, Provider):
+        raise BadInput(f"The provider {config.id!r} cannot be made: its package gave {type(built).__name__}.")
+    return built
 
 
 def _mcp(config: McpConfig, egress: Egress) -> Provider:

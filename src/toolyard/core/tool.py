@@ -29,6 +29,8 @@ class Kind(StrEnum):
     CLIENT = "client"
     WORKFLOW = "workflow"
     BUILTIN = "builtin"
+    PLUGIN = "plugin"
+    """Of a package that adds a kind of its own."""
 
 
 class ActionClass(StrEnum):

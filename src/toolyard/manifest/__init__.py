@@ -1,6 +1,7 @@
 """The manifest: one YAML file that declares providers, servers, agents, skills folders and settings (API.md)."""
 
 from toolyard.manifest.bodies import dump_provider, dump_server, parse_provider, parse_server
+from toolyard.manifest.kinds import ProviderKind, added_kinds, kind_of
 from toolyard.manifest.load import ManifestMistakes, load, loads
 from toolyard.manifest.models import (
     AgentConfig,
@@ -15,6 +16,7 @@ from toolyard.manifest.models import (
     ModelConfig,
     NotificationConfig,
     OpenApiConfig,
+    PluginConfig,
     ProviderConfig,
     PythonConfig,
     ReevaluationTool,
@@ -41,7 +43,9 @@ __all__ = [
     "ModelConfig",
     "NotificationConfig",
     "OpenApiConfig",
+    "PluginConfig",
     "ProviderConfig",
+    "ProviderKind",
     "PythonConfig",
     "ReevaluationTool",
     "Secret",
@@ -50,9 +54,11 @@ __all__ = [
     "WebhookConfig",
     "WebhookNotification",
     "WebhookTool",
+    "added_kinds",
     "dump_provider",
     "dump_server",
     "json_schema",
+    "kind_of",
     "load",
     "loads",
     "parse_provider",

@@ -11,6 +11,7 @@ from msgspec import inspect
 from toolyard.core.errors import BadInput
 from toolyard.core.json import JsonObject
 from toolyard.manifest.checking import Checker
+from toolyard.manifest.kinds import configs_of, find_kind, unknown_kinds
 from toolyard.manifest.models import ProviderConfig, ServerConfig
 from toolyard.manifest.problems import Problems, field_name
 from toolyard.manifest.rules import Entry, check_provider
@@ -28,7 +29,8 @@ def parse_provider(body: Mapping[str, object]) -> ProviderConfig:
     """
     problems = Problems()
     check_provider(cast("Entry", body), problems)
-    return _parsed(body, ProviderConfig, problems)
+    kinds = [find_kind(name) for name in unknown_kinds([body])]
+    return _parsed(body, configs_of(kinds), problems)
 
 
 def parse_server(body: Mapping[str, object]) -> ServerConfig:

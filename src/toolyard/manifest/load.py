@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import inspect
 
-from toolyard.core.errors import ManifestError
+from toolyard.core.errors import BadInput, ManifestError
 from toolyard.manifest.checking import Checker
-from toolyard.manifest.models import Manifest
+from toolyard.manifest.kinds import ProviderKind, added_kinds, find_kind, manifest_of, unknown_kinds
+from toolyard.manifest.models import Manifest, PluginConfig
 from toolyard.manifest.problems import Problem, Problems, field_name
 from toolyard.manifest.rules import check_manifest
 from toolyard.manifest.texts import Reading
@@ -69,11 +70,29 @@ def loads(
     source = read(data, problems)
     if not problems:
         reading = Reading(env=os.environ if env is None else env, folder=folder or Path.cwd())
-        value = Checker(problems, reading).check(source.value, inspect.type_info(Manifest))
-        check_manifest(source.value, problems)
+        wanted = manifest_of(_added_kinds(source.value, problems))
         if not problems:
-            return msgspec.convert(value, Manifest)
+            value = Checker(problems, reading).check(source.value, inspect.type_info(wanted))
+            check_manifest(source.value, problems)
+            if not problems:
+                return msgspec.convert(value, wanted)
     raise _refusal(problems, source, file)
+
+
+def _added_kinds(root: object, problems: Problems) -> list[ProviderKind[PluginConfig]]:
+    """Of packages, as far as the manifest names them. One that is nowhere is told by the check of the fields."""
+    entries = cast("dict[str, object]", root).get("providers") if isinstance(root, dict) else None
+    found: list[ProviderKind[PluginConfig]] = []
+    listed = cast("list[object]", entries) if isinstance(entries, list) else []
+    known = set(added_kinds()) if unknown_kinds(listed) else set[str]()
+    for name in sorted(unknown_kinds(listed) & known):
+        try:
+            found.append(find_kind(name))
+        except BadInput as error:
+            places = [at for at, entry in enumerate(listed) if unknown_kinds([entry]) == {name}]
+            for at in places:
+                problems.add(Problem(("providers", at, "kind"), error.message, error.suggestion))
+    return found
 
 
 def _refusal(problems: Problems, source: Source, file: str) -> ManifestError:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
@@ -168,7 +168,17 @@ class JavaScriptConfig(_Provider, frozen=True, kw_only=True, tag="javascript"):
     tools: tuple[JavaScriptTool, ...] = ()
 
 
-ProviderConfig: TypeAlias = McpConfig | OpenApiConfig | PythonConfig | WebhookConfig | JavaScriptConfig
+class PluginConfig(_Provider, frozen=True, kw_only=True):
+    """The base of what a package's own kind takes: `class Weather(PluginConfig, tag="weather", frozen=True, ...)`."""
+
+
+BuiltInConfig: TypeAlias = McpConfig | OpenApiConfig | PythonConfig | WebhookConfig | JavaScriptConfig
+BUILT_IN_KINDS = ("mcp", "openapi", "python", "webhook", "javascript")
+ProviderConfig: TypeAlias = BuiltInConfig | PluginConfig
+if TYPE_CHECKING:
+    _Providers: TypeAlias = tuple[ProviderConfig, ...]
+else:
+    _Providers = tuple[BuiltInConfig, ...]  # what is read without any package; `kinds.manifest_of` adds to it
 
 
 class McpShortForm(_Model, frozen=True, kw_only=True):
@@ -299,7 +309,7 @@ class SettingsConfig(_Model, frozen=True, kw_only=True):
 
 class Manifest(_Model, frozen=True, kw_only=True):
     agent_config: AgentShortForm | None = None
-    providers: tuple[ProviderConfig, ...] = ()
+    providers: _Providers = ()
     servers: tuple[ServerConfig, ...] = ()
     agents: tuple[AgentConfig, ...] = ()
     skills: tuple[Folder, ...] = ()

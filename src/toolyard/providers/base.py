@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolyard.core.call import ProgressSink, ToolResult
 from toolyard.core.json import JsonObject
@@ -39,6 +39,7 @@ class Invocation:
     """What the caller asked for. An upstream that logs only when it is asked is asked for this."""
 
 
+@runtime_checkable
 class Provider(Protocol):
     """Owns one namespace.
 

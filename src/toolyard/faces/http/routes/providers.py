@@ -14,7 +14,15 @@ from toolyard.faces.http.access import Who, Yard, needs
 from toolyard.faces.http.models import JsonMap, Listed, ProviderOut
 from toolyard.faces.http.paging import Page, cut
 from toolyard.faces.http.routes.provider_changes import merged
-from toolyard.manifest import McpConfig, OpenApiConfig, ProviderConfig, PythonConfig, dump_provider, parse_provider
+from toolyard.manifest import (
+    McpConfig,
+    OpenApiConfig,
+    PluginConfig,
+    ProviderConfig,
+    PythonConfig,
+    dump_provider,
+    parse_provider,
+)
 from toolyard.providers.supervisor import ProviderStatus
 
 router = APIRouter(tags=["Providers"])
@@ -84,7 +92,7 @@ def _require_admin_for_this_machine(config: ProviderConfig, principal: Principal
         Forbidden
     """
     uses_the_machine = (
-        isinstance(config, PythonConfig)
+        isinstance(config, PythonConfig | PluginConfig)
         or (isinstance(config, McpConfig) and config.command is not None)
         or (isinstance(config, OpenApiConfig) and config.is_file)
     )
