@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 TESTS = Path(__file__).parent
-DELIVERED: frozenset[str] = frozenset({"spine", "durable"})
+DELIVERED: frozenset[str] = frozenset({"spine", "durable", "mcp"})
 """The parts of requirements.yaml whose every behaviour must have a test."""
 
 
