@@ -20,7 +20,7 @@ from toolyard.app.policies import Policies
 from toolyard.app.providing import Providing
 from toolyard.app.servers import DEFAULT_SERVER, all_servers
 from toolyard.app.servers import save as save_server
-from toolyard.app.settings import Settings
+from toolyard.app.settings import HOLD_SECONDS, TASK_AFTER_SECONDS, Settings
 from toolyard.calls.approvals import Approvals
 from toolyard.calls.client_calls import ClientCalls
 from toolyard.calls.path import Calls
@@ -264,9 +264,9 @@ def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
         public_url=settings.public_url or manifest.settings.public_url or "",
         retention_days=settings.retention_days or manifest.settings.retention_days,
         blobs=settings.blobs or manifest.settings.blobs or "",
-        hold_seconds=_decided(settings.hold_seconds, Settings.hold_seconds, manifest.settings.hold_seconds),
+        hold_seconds=_decided(settings.hold_seconds, HOLD_SECONDS, manifest.settings.hold_seconds),
         task_after_seconds=_decided(
-            settings.task_after_seconds, Settings.task_after_seconds, manifest.settings.task_after_seconds
+            settings.task_after_seconds, TASK_AFTER_SECONDS, manifest.settings.task_after_seconds
         ),
     )
 

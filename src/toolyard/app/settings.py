@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+HOLD_SECONDS = 60.0
+TASK_AFTER_SECONDS = 2.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """
@@ -25,8 +29,8 @@ class Settings:
     demo: bool = False
     retention_days: int | None = None
     manifest_dir: Path | None = None
-    hold_seconds: float = 60.0
-    task_after_seconds: float = 2.0
+    hold_seconds: float = HOLD_SECONDS
+    task_after_seconds: float = TASK_AFTER_SECONDS
 
     @property
     def database_location(self) -> str:

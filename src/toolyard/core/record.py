@@ -73,6 +73,7 @@ class CallFilter:
     error_code: ErrorCode | None = None
     principal: str | None = None
     origin: Origin | None = None
+    server: str | None = None
     session: str | None = None
     since: float | None = None
     until: float | None = None

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from toolyard.app import App
+from toolyard.catalog import Server
+from toolyard.core.json import JsonObject
+from toolyard.core.principal import Principal
 from toolyard.faces.http.counters import Counters
 
 ASGIScope: TypeAlias = MutableMapping[str, Any]
@@ -61,7 +64,15 @@ class Faces:
             return build_http(self._app, self._counters)
         from toolyard.faces.console import build as build_console
 
-        return build_console(self._app)
+        return build_console(self._app, ask_mcp=self._ask_mcp)
+
+    async def _ask_mcp(self, server: Server, principal: Principal, method: str, params: JsonObject) -> JsonObject:
+        """The faces do not know each other: what a client of a server sees is asked of that face here."""
+        from toolyard.faces.mcp import Edge
+
+        edge = self._face("mcp")
+        assert isinstance(edge, Edge)  # noqa: S101
+        return await edge.asked(server, principal, method, params)
 
 
 def build(app: App) -> Faces:

@@ -214,6 +214,7 @@ def _where(c: Connection, wanted: CallFilter) -> tuple[list[str], list[SqlValue]
         ("error_code", wanted.error_code.value if wanted.error_code else None),
         ("principal", wanted.principal),
         ("origin", wanted.origin.value if wanted.origin else None),
+        ("server", wanted.server),
         ("session_id", wanted.session),
     )
     where = [f"{column} = ?" for column, value in equal if value is not None]

@@ -22,7 +22,10 @@ from toolyard.serving import listening_socket, serving
 
 pytestmark = pytest.mark.browser
 
-PAGES = ["/", "/tools", "/tools?q=order", "/tools/shop:order", "/import", "/calls", "/providers", "/keys", "/connect"]
+PAGES = [
+    *("/", "/tools", "/tools?q=order", "/tools/shop:order", "/import", "/calls", "/providers", "/keys", "/connect"),
+    *("/servers", "/servers/default", "/skills"),
+]
 
 
 async def test_the_front_page_leads_to_a_first_call(tabs: Tabs) -> None:

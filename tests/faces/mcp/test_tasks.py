@@ -242,6 +242,14 @@ async def test_the_manifest_says_after_how_long_a_call_becomes_a_task(tmp_path: 
             assert app.settings.task_after_seconds == seconds
 
 
+async def test_what_the_manifest_says_of_waiting_holds_unless_the_start_says_otherwise(tmp_path: Path) -> None:
+    never = Manifest(settings=SettingsConfig(hold_seconds=0, task_after_seconds=0.5))
+    told = Settings(data_dir=tmp_path / "data", demo=True, hold_seconds=5.0, task_after_seconds=3.0)
+    for settings, seconds in ((Settings(data_dir=tmp_path / "data", demo=True), (0, 0.5)), (told, (5.0, 3.0))):
+        async with App.running(settings, never) as app:
+            assert (app.settings.hold_seconds, app.settings.task_after_seconds) == seconds
+
+
 async def test_a_client_that_leaves_before_it_has_a_task_cancels_its_call(patient: Wire, slow: Slow) -> None:
     request = patient.modern_open("tools/call", {"name": "kit_slow_action", "arguments": {}}, meta=KNOWS_TASKS)
     async with asyncio.timeout(10):

@@ -26,12 +26,14 @@ from toolyard.faces.console.pages import (
     login,
     overview,
     providers,
+    servers,
     settings,
+    skills,
     tools,
     tryit,
 )
 from toolyard.faces.console.rendering import render
-from toolyard.faces.console.visit import Posted, Visit, check_csrf, read_posted, theme_of
+from toolyard.faces.console.visit import AskMcp, Posted, Visit, check_csrf, read_posted, theme_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -79,6 +81,13 @@ _READS: tuple[tuple[str, Handler, Allowed], ...] = (
     ("/providers", providers.index, Allowed.READ),
     ("/live/providers", providers.live, Allowed.READ),
     ("/remove-provider/{provider}", providers.ask_to_remove, Allowed.MANAGE),
+    ("/servers", servers.index, Allowed.READ),
+    ("/servers/{server}", servers.show, Allowed.READ),
+    ("/remove-server/{server}", servers.ask_to_remove, Allowed.MANAGE),
+    ("/skills", skills.index, Allowed.READ),
+    ("/skills/{skill}", skills.show, Allowed.READ),
+    ("/edit-skill/{skill}", skills.edit, Allowed.MANAGE),
+    ("/remove-skill/{skill}", skills.ask_to_remove, Allowed.MANAGE),
     ("/keys", keys.index, Allowed.ADMIN),
     ("/revoke-key/{key}", keys.ask_to_revoke, Allowed.ADMIN),
     ("/connect", connect.show, Allowed.CALL),
@@ -98,6 +107,13 @@ _WRITES: tuple[tuple[str, Handler, Allowed], ...] = (
     ("/providers", providers.add, Allowed.MANAGE),
     ("/refresh-provider/{provider}", providers.refresh, Allowed.MANAGE),
     ("/remove-provider/{provider}", providers.remove, Allowed.MANAGE),
+    ("/servers", servers.create, Allowed.MANAGE),
+    ("/servers/{server}", servers.save, Allowed.MANAGE),
+    ("/servers/{server}/try", servers.attempt, Allowed.CALL),
+    ("/remove-server/{server}", servers.remove, Allowed.MANAGE),
+    ("/skills", skills.create, Allowed.MANAGE),
+    ("/edit-skill/{skill}", skills.save, Allowed.MANAGE),
+    ("/remove-skill/{skill}", skills.remove, Allowed.MANAGE),
     ("/keys", keys.create, Allowed.ADMIN),
     ("/revoke-key/{key}", keys.revoke, Allowed.ADMIN),
     ("/logout", login.log_out, Allowed.CALL),
@@ -105,9 +121,9 @@ _WRITES: tuple[tuple[str, Handler, Allowed], ...] = (
 )
 
 
-def site_of(app: App) -> ASGIApp:
+def site_of(app: App, ask_mcp: AskMcp) -> ASGIApp:
     """All routes over `app`."""
-    door = _Door(app)
+    door = _Door(app, ask_mcp)
     routes = [
         Route("/static/{name:path}", files.static),
         Route("/login/{token}", door.unguarded(login.offer), methods=["GET"]),
@@ -130,14 +146,15 @@ def site_of(app: App) -> ASGIApp:
 class _Door:
     """Makes an endpoint from a page: authenticate, authorize, read the form, check its token."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, ask_mcp: AskMcp) -> None:
         self._app = app
+        self._ask_mcp = ask_mcp
 
     def reading(self, handler: Handler, needed: Allowed) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             caller = await self._app.gate.caller(request.scope)
             caller.principal.require(needed)
-            visit = Visit(request, self._app, caller, Posted())
+            visit = Visit(request, self._app, caller, Posted(), self._ask_mcp)
             visit.pending = 0 if visit.by_htmx else await inbox.pending_of(visit)
             return await handler(visit)
 
@@ -152,7 +169,7 @@ class _Door:
             token = request.headers.get("x-csrf-token") or posted.get("csrf")
             check_csrf(caller, token)
             caller = await self._app.gate.caller(request.scope, csrf=token)
-            visit = Visit(request, self._app, caller, posted)
+            visit = Visit(request, self._app, caller, posted, self._ask_mcp)
             visit.pending = 0 if visit.by_htmx else await inbox.pending_of(visit)
             return await handler(visit)
 

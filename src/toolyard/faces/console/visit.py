@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import UploadFile
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from starlette.types import Message
 
     from toolyard.app import App
+    from toolyard.catalog import Server
+    from toolyard.core.json import JsonObject
     from toolyard.core.principal import Principal
     from toolyard.identity.gate import Caller
 
@@ -42,12 +44,21 @@ class Posted:
         return [text for key, text in self.pairs if key == name]
 
 
+class AskMcp(Protocol):
+    """Asks the MCP face as a client would: server, principal, method, params; the JSON-RPC response."""
+
+    async def __call__(
+        self, server: Server, principal: Principal, method: str, params: JsonObject, /
+    ) -> JsonObject: ...
+
+
 @dataclass(slots=True)
 class Visit:
     request: Request
     app: App
     caller: Caller
     posted: Posted
+    ask_mcp: AskMcp
     pending: int = 0
     """How many calls wait for a decision, for the menu."""
 

@@ -15,6 +15,7 @@ import structlog
 
 from toolyard.catalog import Server
 from toolyard.core.errors import Forbidden, Unauthenticated
+from toolyard.core.json import JsonObject
 from toolyard.core.principal import Principal, Scope
 from toolyard.faces.mcp import headers as mirrored
 from toolyard.faces.mcp.asking import answered
@@ -40,6 +41,7 @@ from toolyard.faces.mcp.wire import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     META_VERSION,
+    MODERN,
     Era,
     RequestId,
     RpcError,
@@ -77,6 +79,22 @@ class Edge:
         self.face = face
         self._guard = guard
         self._accepts: dict[bytes | None, tuple[bool, bool]] = {}
+
+    async def asked(self, server: Server, principal: Principal, method: str, params: JsonObject) -> JsonObject:
+        """What a modern client of this principal would be answered: the JSON-RPC response."""
+        ctx = Context(
+            face=self.face,
+            era=Era.MODERN,
+            version=MODERN,
+            principal=principal,
+            server=server,
+            request_id="console",
+            meta=NO_META,
+            push=_nowhere,
+            may_stream=False,
+        )
+        _, frame = await answer(ctx, method, params)
+        return parse(frame)
 
     def close(self) -> None:
         """End the standing streams, so that the server can stop."""

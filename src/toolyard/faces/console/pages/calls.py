@@ -20,7 +20,7 @@ from toolyard.faces.console.rendering import path_part, shown_json
 from toolyard.faces.console.visit import Visit
 
 _ROWS = 50
-_FILTERS = ("q", "tool", "namespace", "state", "principal", "origin", "span")
+_FILTERS = ("q", "tool", "namespace", "state", "principal", "origin", "server", "span")
 SPANS = {"15m": ("15 minutes", 900), "1h": ("hour", 3600), "24h": ("24 hours", 86_400), "7d": ("7 days", 604_800)}
 _CUT = 10_000
 
@@ -63,6 +63,7 @@ def _filter(visit: Visit) -> CallFilter:
             state=CallState(state) if state else None,
             principal=query.get("principal") or None,
             origin=Origin(origin) if origin else None,
+            server=query.get("server") or None,
             since=SystemClock().now() - SPANS[span][1] if span else None,
             q=query.get("q", "").strip() or None,
         )

@@ -35,6 +35,7 @@ class CallsQuery(Page):
     code: ErrorCode | None = Field(default=None, description="Why it failed.")
     principal: str | None = Field(default=None, description="As shown in a record: `key:ci`.")
     origin: Origin | None = Field(default=None, description="The face it came through.")
+    server: str | None = Field(default=None, description="The MCP server it came through.")
     session: str | None = Field(default=None, description="The session that the calls belong to.")
     since: AwareDatetime | None = Field(default=None, description="RFC 3339.")
     until: AwareDatetime | None = Field(default=None, description="RFC 3339.")
@@ -132,6 +133,7 @@ def _filter(query: CallsQuery, principal: Principal) -> CallFilter:
         error_code=query.code,
         principal=query.principal if principal.may(Scope.READ) else principal.label,
         origin=query.origin,
+        server=query.server,
         session=query.session,
         since=query.since.timestamp() if query.since else None,
         until=query.until.timestamp() if query.until else None,
