@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-
 HOLD_SECONDS = 60.0
 TASK_AFTER_SECONDS = 2.0
 
