@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from toolyard.catalog import Cluster
+from toolyard.core.errors import NotFound
 from toolyard.core.principal import Scope
 from toolyard.faces.http.access import Yard, needs
 from toolyard.faces.http.models import ClusterDeleted, ClusterOut, ClusterPatch, Listed
@@ -27,7 +28,12 @@ async def list_clusters(yard: Yard, page: Annotated[Page, Query()]) -> Listed[Cl
 async def change_cluster(yard: Yard, name: str, body: ClusterPatch) -> ClusterOut:
     """Decide for a whole cluster whether somebody is asked for its calls. A tool's own setting comes before it."""
     await yard.policies.set_cluster(name, body.auto_approve)
-    return next(_cluster_out(yard, found) for found in yard.catalog.snapshot.clusters() if found.name == name)
+    found = yard.catalog.snapshot.cluster(name)
+    if found is None:
+        raise NotFound(
+            f"The cluster {name[:200]!r} is gone.", suggestion="Its decision is kept for when it comes back."
+        )
+    return _cluster_out(yard, found)
 
 
 @router.delete("/clusters/{name:path}", **needs(Scope.MANAGE))
