@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test chaos conformance check bench docs lock clean
+.PHONY: help serve test chaos conformance check bench bench-retrieval docs lock clean
 
 help:  ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 .venv/base: requirements/base.txt pyproject.toml scripts/install
 	scripts/install $(PYTHON) base
@@ -35,6 +35,9 @@ check: .venv/dev  ## lint, types, import contracts
 
 bench: .venv/dev  ## every benchmark; JSON and tables in benchmarks/results
 	$(BIN)/python -m benchmarks
+
+bench-retrieval: .venv/dev  ## how well search and RESOLVE_ACTIONS find tools, on ../shared/data; JSON=out.json
+	$(BIN)/python -m benchmarks.retrieval $(if $(JSON),--json "$(JSON)")
 
 docs: .venv/dev  ## write the HTTP API's OpenAPI document and the manifest's JSON Schema into docs/
 	$(BIN)/python -m scripts.docs

@@ -137,6 +137,17 @@ async def test_every_problem_has_the_same_shape(local: httpx2.AsyncClient) -> No
     }
 
 
+async def test_a_disk_that_is_nearly_full_is_not_ready(
+    local: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolyard.faces.http.health._free_bytes", lambda _: 5 * 2**20)
+    unready = await local.get("/readyz")
+    assert (unready.status_code, unready.json()["reasons"]) == (
+        503,
+        [{"part": "disk", "reason": "only 5 MiB are free where the data is kept."}],
+    )
+
+
 async def test_ready_says_what_is_missing_to_those_who_may_read(
     local: httpx2.AsyncClient, clients: Clients, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

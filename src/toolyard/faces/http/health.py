@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from toolyard.app import App
 
 STORE_ANSWERS_WITHIN = 3.0
+MIB = 1024 * 1024
+LEAST_FREE = 64 * MIB
+"""Below this, the next large result or the next checkpoint of the database may not fit."""
 
 
 async def alive(request: Request) -> Response:
@@ -25,7 +30,7 @@ async def alive(request: Request) -> Response:
 
 
 async def ready(app: App, request: Request) -> Response:
-    """200 when the store answers and every required provider is up, else 503.
+    """200 when the store answers, the disk has room and every required provider is up, else 503.
 
     Probes come without a key and learn the status only; the reasons name providers and need the scope `read`.
     """
@@ -54,12 +59,19 @@ async def _reasons(app: App) -> list[JsonObject]:
     except (StoreError, TimeoutError) as error:
         why = str(error) or f"no answer within {STORE_ANSWERS_WITHIN:g} s"
         reasons.append({"part": "store", "reason": why})
+    free = await asyncio.to_thread(_free_bytes, app.settings.data_dir)
+    if free < LEAST_FREE:
+        reasons.append({"part": "disk", "reason": f"only {free // MIB} MiB are free where the data is kept."})
     reasons.extend(
         {"part": f"provider:{status.id}", "reason": status.last_error or f"it is {status.state}"}
         for status in app.supervisor.statuses()
         if status.required and status.state != "up"
     )
     return reasons
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
 
 
 async def _may_read(app: App, request: Request) -> bool:
