@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 CLUSTER = "Pet shop"
+SKILLS = Path(__file__).parent / "skills"
 
 
 def demo_manifest(*, petshop_url: str, data_dir: Path) -> Manifest:
@@ -39,7 +40,15 @@ def demo_manifest(*, petshop_url: str, data_dir: Path) -> Manifest:
                     "functions:*",
                 ),
             ),
+            ServerConfig(
+                id="agent",
+                title="For agents",
+                description="The demo's tools by RESOLVE_ACTIONS and EXECUTE_ACTION, with a skill for taking in a pet.",
+                agent_mode=True,
+                retrieve_skill=True,
+            ),
         ),
+        skills=(str(SKILLS),),
     )
 
 

@@ -227,7 +227,7 @@ def test_servers_are_added_listed_shown_and_removed(toolyard: Command, demo_yard
 
     assert added.err == f"Serving at {demo_yard.url}/mcp/texts\n"
     assert (shown["tools"], shown["title"], shown["tool_count"]) == (["functions:*", "!*:countdown"], "Texts", 2)
-    assert {server["id"] for server in listed} == {"default", "readonly", "texts"}
+    assert {server["id"] for server in listed} == {"agent", "default", "readonly", "texts"}
     assert removed.code == 0
     assert toolyard("servers", "show", "texts").code == 3
     assert toolyard("servers", "remove", "default").code == 6

@@ -29,7 +29,7 @@ def test_a_skill_goes_in_and_out_by_the_command_line(toolyard: Command, tmp_path
     assert "2 files" in checked.err
     assert "version 1" in first.err
     assert again.json["version"] == 2
-    assert [line[0] for line in listed.lines] == ["make-tea"]
+    assert [line[0] for line in listed.lines] == ["make-tea", "welcome-a-pet"]
     assert shown.out == TEA
     assert valid.json == {"name": "make-tea", "description": "How to make tea.", "files": ["SKILL.md", "cups.txt"]}
     assert toolyard("skills", "show", "make-tea").code == 3

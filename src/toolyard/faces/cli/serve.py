@@ -154,7 +154,10 @@ async def _with_demo(manifest: Manifest, data_dir: Path, stack: AsyncExitStack) 
                 suggestion="Rename it, or leave out --demo.",
             )
     return msgspec.structs.replace(
-        manifest, providers=(*manifest.providers, *demo.providers), servers=(*manifest.servers, *demo.servers)
+        manifest,
+        providers=(*manifest.providers, *demo.providers),
+        servers=(*manifest.servers, *demo.servers),
+        skills=(*manifest.skills, *demo.skills),
     )
 
 
