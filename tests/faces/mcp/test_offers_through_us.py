@@ -13,11 +13,15 @@ import pytest
 
 from tests.faces.mcp import library
 from tests.faces.mcp.test_sdk_clients import connected
-from tests.faces.mcp.yard import BOTH, Wire
+from tests.faces.mcp.test_tasks import ask, ended
+from tests.faces.mcp.yard import BOTH, Scripted, Wire
 from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.catalog import Server
+from toolyard.core.call import ToolResult
+from toolyard.core.tool import Kind
 from toolyard.faces.mcp import build
+from toolyard.providers.base import Invocation
 from toolyard.providers.mcp import McpHttpProvider, McpStdioProvider
 from toolyard.providers.mcp.provider import McpProvider
 from toolyard.providers.python import PythonProvider
@@ -203,3 +207,25 @@ async def test_offers_of_a_stdio_server_are_served_and_a_server_without_tools_is
         assert got.json["result"]["messages"][0]["content"]["text"] == "Hello."
         assert read.json["result"]["contents"][0]["text"] == "one"
         assert app.supervisor.status("up").tool_count == 0
+
+
+async def test_resources_in_a_result_behind_us_have_our_uris_in_a_task_too(tmp_path: Path) -> None:
+    async def linked(_: Invocation) -> ToolResult:
+        link = {"type": "resource_link", "uri": "notes://today", "name": "today"}
+        inside = {"type": "resource", "resource": {"uri": "notes://today", "text": "Sleep."}}
+        web = {"type": "resource_link", "uri": "https://example.com/a", "name": "a"}
+        return ToolResult((link, inside, web))
+
+    async with App.running(Settings(data_dir=tmp_path, demo=True)) as app:
+        up = Scripted("up", Kind.MCP)
+        up.add("linked", linked)
+        up.add("later", linked, task="always")
+        await app.supervisor.add_and_start(up)
+        wire = Wire(build(app))
+        named = {"Mcp-Name": "up_linked_action"}
+        plain = (await wire.modern("tools/call", {"name": "up_linked_action"}, headers=named)).json["result"]
+        task = await ended(wire, await ask(wire, "tools/call", {"name": "up_later_action", "arguments": {}}))
+    for result in (plain, task["result"]):
+        link, inside, web = result["content"]
+        assert (link["uri"], inside["resource"]["uri"]) == ("notes://up/today", "notes://up/today")
+        assert web["uri"] == "https://example.com/a"

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from toolyard.catalog import Server
 from toolyard.catalog.uris import in_namespace
+from toolyard.core.call import CallOutcome
 from toolyard.core.json import JsonObject, JsonValue
+from toolyard.core.tool import Kind, Tool
 
 _FLAT_UI = "ui/resourceUri"
 """Where MCP Apps had it before it moved under `ui`."""
+
+
+def shown_outcome(server: Server, tool: Tool, outcome: CallOutcome) -> CallOutcome:
+    """The resources in an upstream's result; the very same outcome where there are none."""
+    if tool.kind is not Kind.MCP or server.names == "bare" or outcome.result is None:
+        return outcome
+    blocks = shown_blocks(server, tool.namespace, outcome.result.content)
+    if blocks is outcome.result.content:
+        return outcome
+    return replace(outcome, result=replace(outcome.result, content=blocks))
 
 
 def shown_meta(server: Server, namespace: str, meta: JsonObject) -> JsonObject:

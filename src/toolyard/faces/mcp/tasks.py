@@ -19,6 +19,7 @@ from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.record import CallRecord
 from toolyard.faces.mcp.agent_tools import executed
 from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.shown_uris import shown_outcome
 from toolyard.faces.mcp.task_questions import give_answers, open_questions
 from toolyard.faces.mcp.task_wire import Report, Task
 from toolyard.faces.mcp.wire import (
@@ -191,6 +192,9 @@ def wire_of(ctx: Context, task: Task) -> dict[str, JsonValue]:
 
 async def task_of(ctx: Context, record: CallRecord) -> Task:
     outcome = await ctx.face.app.calls.outcome(record.id)
+    entry = ctx.view.get(record.tool)
+    if entry is not None:
+        outcome = shown_outcome(ctx.server, entry.tool, outcome)
     questions = {} if outcome.waiting is None else await open_questions(ctx, outcome)
     said = _reported.get(record.id)
     return Task(record, outcome, questions, None if said is None else said.report)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from toolyard.catalog import Entry
 from toolyard.core.call import CallFailure, CallOutcome, CallRequest, CallState, Origin
 from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue, dumps
-from toolyard.core.tool import Kind
 from toolyard.faces.mcp import agent_tools, headers, tasks
 from toolyard.faces.mcp.agent_tools import INPUT_PAYLOAD, Aim
 from toolyard.faces.mcp.asking import Talk, may_ask
@@ -21,7 +19,7 @@ from toolyard.faces.mcp.logs import log_level, log_sink
 from toolyard.faces.mcp.own_tools import Run, own_tools
 from toolyard.faces.mcp.request_state import Bound
 from toolyard.faces.mcp.sessions import owner_of
-from toolyard.faces.mcp.shown_uris import shown_blocks
+from toolyard.faces.mcp.shown_uris import shown_outcome
 from toolyard.faces.mcp.tool_result import as_rpc_error, is_rpc_error, result_of
 from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
 from toolyard.faces.mcp.wire import INVALID_PARAMS, META_SERVER_INFO, Era, RpcError, as_object
@@ -98,10 +96,7 @@ def _result(ctx: Context, entry: Entry, outcome: CallOutcome) -> JsonObject:
     Raises:
         RpcError: the upstream answered with one. EXECUTE_ACTION itself answered well, so it gives a result.
     """
-    if entry.tool.kind is Kind.MCP and outcome.result is not None and ctx.server.names == "direct":
-        shown = shown_blocks(ctx.server, entry.tool.namespace, outcome.result.content)
-        if shown is not outcome.result.content:
-            outcome = replace(outcome, result=replace(outcome.result, content=shown))
+    outcome = shown_outcome(ctx.server, entry.tool, outcome)
     if ctx.server.agent_mode:
         return agent_tools.executed(result_of(outcome, ctx.era, ctx.face.server_info))
     if outcome.failure is not None and is_rpc_error(outcome.failure):
