@@ -58,6 +58,7 @@ class Supervisor:
         self._forget = forget
         self._publish_offers = publish_offers
         self._followers: dict[str, Followers] = {}
+        self._telling: set[asyncio.Task[None]] = set()
         self._events = events
         self._clock = clock or SystemClock()
         self._policy = policy or RetryPolicy()
@@ -239,6 +240,11 @@ class Supervisor:
     def offered(self, namespace: str, offers: Offers) -> None:
         if self._publish_offers is not None:
             self._publish_offers(namespace, offers)
+        followers, offering = self._followers.get(namespace), self._offering(namespace)
+        if followers is not None and offering is not None and followers.are_news_to(offering):
+            telling = asyncio.create_task(followers.tell(offering))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
 
     def updated(self, namespace: str, uri: str) -> None:
         followers = self._followers.get(namespace)
