@@ -67,6 +67,7 @@ async def test_what_cannot_be_a_server_is_told_and_what_was_typed_stays(
     assert refused.status_code == 422
     page = Page.of(refused)
     assert says in refused.text
+    assert page.one("p", class_="field-error").attributes["id"] == f"{next(iter(wrong))}-error"
     assert page.one("input", id="title").attributes["value"] == "A few"
     assert page.one("textarea", id="tools").text == FORM["tools"]
     assert list(app.servers) == ["default"]
@@ -110,6 +111,52 @@ async def test_agent_mode_is_tried_by_hand_and_the_call_is_on_record(client: htt
     assert (await app.calls.page(CallFilter(server="other"))).items == ()
 
 
+async def test_a_title_can_be_taken_away_again(client: httpx2.AsyncClient, app: App) -> None:
+    await post(client, "/servers", **FORM)
+    await post(client, "/servers/few", **{**FORM, "title": ""})
+    assert app.servers["few"] == Server("few", tools=("shop:*", "!shop:ord*"))
+
+
+async def test_while_patterns_are_typed_the_tools_they_show_are_counted_and_named(
+    client: httpx2.AsyncClient, app: App
+) -> None:
+    entries = app.catalog.snapshot.view(Server("few", tools=("shop:*", "!shop:ord*"))).entries
+    typed = Page.of(await post(client, "/server-matches", tools="shop:*\n!shop:ord*\nshopp", names="direct"))
+    assert f"{len(entries)} tool" in typed.one("p", class_="count").text
+    assert [chip.text for chip in typed.all("span", class_="chip")][0] == f"shop:* {len(entries) + 1}"
+    assert "fits no tool" in typed.one("span", class_="chip odd").text
+    assert len(typed.all("li")) == len(entries)
+    bare = Page.of(await post(client, "/server-matches", tools="shop:order", names="bare"))
+    assert bare.one("li").text == "order shop:order"
+
+
+async def test_agent_mode_is_tried_without_scripts_on_the_page_itself(client: httpx2.AsyncClient) -> None:
+    tried = await post(client, "/servers/default/try", tool="RESOLVE_ACTIONS", query="Order <b>Pet</b> Shop")
+    page = Page.of(tried)
+    assert page.one("textarea", id="query").text == "Order <b>Pet</b> Shop"
+    assert "<b>Pet" not in tried.text
+    assert any("RESOLVE_ACTIONS" in heading.text for heading in page.all("h3"))
+
+
+async def test_the_log_of_a_server_keeps_to_it_when_more_filters_are_chosen(client: httpx2.AsyncClient) -> None:
+    form = {"tool": "EXECUTE_ACTION", "application_slug": "shop", "action_id": "order", "type": "action"}
+    await post(client, "/servers/default/try", **form, payload="{broken")
+    log = Page.of(await client.get("/calls?server=default"))
+    assert log.one("input", name="server").attributes["value"] == "default"
+    assert any("Server: default" in chip.text for chip in log.all("a", class_="chip"))
+    narrowed = [one.attributes["href"] for one in log.all("a") if "tool=shop" in one.attributes.get("href", "")]
+    assert narrowed
+    assert all("server=default" in href for href in narrowed)
+
+
+async def test_the_address_with_a_key_is_offered_only_where_it_is_switched_on(
+    client: httpx2.AsyncClient, app: App
+) -> None:
+    await app.save_server(Server("few", token_in_url=True))
+    assert "/mcp/few/t/YOUR_KEY" in (await client.get("/connect?server=few")).text
+    assert "/t/YOUR_KEY" not in (await client.get("/connect")).text
+
+
 async def test_a_server_of_the_manifest_is_shown_but_not_changed_here(tmp_path: Path) -> None:
     manifest = Manifest(servers=(parse_server({"id": "fixed", "tools": ["shop:*"]}),))
     async with (
@@ -127,6 +174,8 @@ async def test_a_person_makes_a_server_and_looks_at_a_definition(tabs: Tabs) -> 
     page = await tabs.open("/servers")
     await page.get_by_text("Add a server").click()
     await page.get_by_label("Id", exact=True).fill("few")
+    await page.get_by_label("Tools", exact=True).fill("shop:order")
+    await expect(page.locator(".matches")).to_contain_text("1 tool fits")
     await page.get_by_label("Tools", exact=True).fill("shop:*")
     await page.get_by_role("button", name="Add server").click()
     await expect(page.get_by_role("status")).to_contain_text("Server added")

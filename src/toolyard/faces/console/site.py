@@ -108,6 +108,7 @@ _WRITES: tuple[tuple[str, Handler, Allowed], ...] = (
     ("/refresh-provider/{provider}", providers.refresh, Allowed.MANAGE),
     ("/remove-provider/{provider}", providers.remove, Allowed.MANAGE),
     ("/servers", servers.create, Allowed.MANAGE),
+    ("/server-matches", servers.matches, Allowed.READ),
     ("/servers/{server}", servers.save, Allowed.MANAGE),
     ("/servers/{server}/try", servers.attempt, Allowed.CALL),
     ("/remove-server/{server}", servers.remove, Allowed.MANAGE),

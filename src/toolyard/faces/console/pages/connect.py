@@ -28,6 +28,7 @@ class _Target:
     base: str
     server: str
     needs_key: bool
+    token_in_url: bool = False
 
     @property
     def url(self) -> str:
@@ -43,7 +44,7 @@ async def show(visit: Visit) -> Response:
     chosen = visit.query.get("server", "default")
     server = servers.get(chosen) or servers["default"]
     base = _base(visit)
-    target = _Target(base, server.id, needs_key=not visit.app.settings.demo)
+    target = _Target(base, server.id, needs_key=not visit.app.settings.demo, token_in_url=server.token_in_url)
     view = visit.app.catalog.snapshot.view(server)
     first = next((entry for entry in view.entries if entry.callable), None)
     return visit.page(
@@ -81,12 +82,18 @@ def _apps(target: _Target) -> list[Snippet]:
     stdio = pretty({"mcpServers": {target.name: {"command": "toolyard", "args": ["mcp", *_server_flag(target)]}}})
     header = f' --header "Authorization: Bearer {KEY}"' if target.needs_key else ""
     claude = f"claude mcp add --transport http {target.name} {target.url}{header}"
+    in_address = f"{target.base}/mcp/{target.server}/t/{KEY}"
     return [
         Snippet("claude-code", "Claude Code", "Run in a terminal", claude),
         Snippet("claude-desktop", "Claude Desktop", "claude_desktop_config.json", desktop),
         Snippet("cursor", "Cursor", "~/.cursor/mcp.json", remote),
         Snippet("vscode", "VS Code", ".vscode/mcp.json", vscode),
         Snippet("stdio", "Any client on this machine", "Started by the client, over stdio", stdio),
+        *(
+            [Snippet("address", "Clients without headers", "The key is in the address: keep it secret", in_address)]
+            if target.token_in_url
+            else []
+        ),
     ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 from starlette.responses import Response
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from toolyard.app.servers import config_of, server_of
 from toolyard.catalog import Server, View
 from toolyard.catalog.server import selector
-from toolyard.core.errors import Conflict, NotFound, ToolyardError
+from toolyard.core.errors import BadInput, NotFound, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.principal import Scope
 from toolyard.faces.console.forms.sources import pretty
@@ -22,6 +22,8 @@ from toolyard.manifest import dump_server, parse_server
 
 MOST_SHOWN = 200
 """Tools on one page; the list that clients get goes on."""
+_MOST_MATCHES = 50
+"""Tools named under the patterns while they are typed."""
 _TEXTS = ("title", "description")
 _SWITCHES = ("agent_mode", "retrieve_skill", "token_in_url")
 
@@ -31,6 +33,15 @@ class Pattern:
     """One line of the tool patterns, and how many tools it speaks of."""
 
     text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a list of patterns shows: how many tools, and the first of them as (name for clients, id)."""
+
+    patterns: Sequence[Pattern]
+    tools: Sequence[tuple[str, str]]
     count: int
 
 
@@ -44,7 +55,7 @@ async def create(visit: Visit) -> Response:
     try:
         server = server_of(parse_server(body))
         if server.id in visit.app.servers:
-            raise Conflict(f"There is a server {server.id!r} already.", suggestion="Choose another id.")
+            raise BadInput(f"There is a server {server.id!r} already.", where="id", suggestion="Choose another id.")
         await visit.app.save_server(server)
     except ToolyardError as error:
         return _listed(visit, kept={**_form(body), "id": posted.get("id")}, error=error)
@@ -58,8 +69,9 @@ async def show(visit: Visit) -> Response:
 async def save(visit: Visit) -> Response:
     server = _server(visit)
     body = {**_body(visit.posted), "id": server.id}
+    beside = {name: value for name, value in dump_server(config_of(server)).items() if name not in _TEXTS}
     try:
-        await visit.app.save_server(server_of(parse_server({**dump_server(config_of(server)), **body})))
+        await visit.app.save_server(server_of(parse_server({**beside, **body})))
     except ToolyardError as error:
         return await _shown(visit, server, kept=_form(body), error=error)
     return visit.go(f"/servers/{path_part(server.id)}?notice=server-saved")
@@ -89,7 +101,15 @@ async def attempt(visit: Visit) -> Response:
         server if server.agent_mode else server_of(parse_server({**dump_server(config_of(server)), "agent_mode": True}))
     )
     answer = await visit.ask_mcp(agent, visit.principal, "tools/call", {"name": name, "arguments": arguments})
-    return visit.page("parts/attempt.html", **_attempted(name, arguments, answer))
+    attempted = _attempted(name, arguments, answer)
+    if visit.by_htmx:
+        return visit.page("parts/attempt.html", **attempted)
+    return await _shown(visit, server, attempted=attempted)
+
+
+async def matches(visit: Visit) -> Response:
+    """What the patterns of a form show as they stand: asked while somebody types."""
+    return visit.page("parts/server_matches.html", matches=_matches(visit, _form(_body(visit.posted))))
 
 
 def _attempted(name: str, arguments: JsonObject, answer: JsonObject) -> dict[str, Any]:
@@ -125,14 +145,21 @@ def _listed(visit: Visit, *, kept: Mapping[str, Any] | None = None, error: Tooly
         declared={one.id for one in servers if visit.app.declares_server(one.id)},
         may_manage=visit.principal.may(Scope.MANAGE),
         kept=kept or {**_form({}), "id": ""},
+        matches=_matches(visit, kept or _form({})),
         adding=kept is not None,
         error=_told(error),
     )
 
 
 async def _shown(
-    visit: Visit, server: Server, *, kept: Mapping[str, Any] | None = None, error: ToolyardError | None = None
+    visit: Visit,
+    server: Server,
+    *,
+    kept: Mapping[str, Any] | None = None,
+    error: ToolyardError | None = None,
+    attempted: Mapping[str, Any] | None = None,
 ) -> Response:
+    kept = kept or _form(dump_server(config_of(server)))
     view = visit.app.catalog.snapshot.view(server)
     answer = await visit.ask_mcp(server, visit.principal, "tools/list", {})
     result = answer.get("result")
@@ -144,9 +171,13 @@ async def _shown(
         declared=visit.app.declares_server(server.id),
         may_manage=visit.principal.may(Scope.MANAGE) and server.id != "default",
         may_call=visit.principal.may(Scope.CALL),
-        kept=kept or _form(dump_server(config_of(server))),
+        kept=kept,
         error=_told(error),
-        patterns=_patterns(visit, server),
+        matches=_matches(visit, kept),
+        path=f"/servers/{path_part(server.id)}",
+        query=visit.posted.get("query"),
+        form={name: visit.posted.get(name) for name in ("application_slug", "action_id", "payload")},
+        attempted=visit.html("parts/attempt.html", **attempted) if attempted else "",
         tools=[_seen(tool, view) for tool in tools[:MOST_SHOWN]],
         total=len(tools),
         more=isinstance(result, Mapping) and "nextCursor" in result,
@@ -170,9 +201,15 @@ def _seen(tool: JsonObject, view: View) -> dict[str, Any]:
     }
 
 
-def _patterns(visit: Visit, server: Server) -> list[Pattern]:
-    ids = [entry.id for entry in visit.app.catalog.snapshot.entries]
-    return [Pattern(text, sum(map(selector((text.lstrip("!"),)), ids))) for text in server.tools]
+def _matches(visit: Visit, form: Mapping[str, Any]) -> Matches:
+    snapshot = visit.app.catalog.snapshot
+    texts = tuple(_lines(form["tools"])) or ("*",)
+    names: Literal["direct", "bare"] = "bare" if form["names"] == "bare" else "direct"
+    view = View(Server("form", tools=texts, names=names), snapshot)
+    ids = [entry.id for entry in snapshot.entries]
+    patterns = [Pattern(text, sum(map(selector((text.removeprefix("!"),)), ids))) for text in texts[:_MOST_MATCHES]]
+    shown = [(view.name_of(entry), entry.id) for entry in view.entries[:_MOST_MATCHES]]
+    return Matches(patterns, shown, len(view.entries))
 
 
 def _shows_skill(server: Server, name: str) -> bool:
