@@ -52,6 +52,26 @@ async def test_a_call_that_is_asked_for_waits_as_rows_and_runs_when_it_is_approv
         assert [event.state for event in n.seen] == ["PENDING", "PROCESSING", "COMPLETE"]
 
 
+async def test_a_caller_that_leaves_while_its_call_is_being_parked_takes_it_along(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(database, tmp_path, auto_approve=False) as n:
+        asked = request("crm:write", {"text": "hello"}, principal=CALLER, hold=None)
+        park = n.calls._recorder.park
+
+        async def park_and_leave(new: Any) -> Any:
+            record = await park(new)
+            assert await n.calls.cancel(asked.call_id, CALLER)
+            return record
+
+        monkeypatch.setattr(n.calls._recorder, "park", park_and_leave)
+        async with asyncio.timeout(10):
+            outcome = await n.calls.invoke(asked)
+        assert outcome.failure is not None
+        assert outcome.failure.code is ErrorCode.CANCELLED
+        assert (await n.gate(asked.call_id)).is_decided
+
+
 async def test_a_caller_may_hold_on_for_the_decision_and_hears_the_progress(database: str, tmp_path: Path) -> None:
     async def report(invocation: Invocation) -> ToolResult:
         assert invocation.progress is not None

@@ -184,6 +184,10 @@ class Calls(Outcomes):
         self._release(request.call_id, running, outcome)
         if interview is not None and interview.asked.done():
             self._engine.hint(f"call:{request.call_id}")
+        if running.cancelled and not outcome.state.is_final and outcome.call_id == request.call_id:
+            # Cancelled while it was being parked: nothing ran that could have noticed.
+            await self.cancel(request.call_id, request.principal)
+            return await self.outcome(request.call_id)
         return outcome if outcome.state.is_final else await self._hold(request, outcome)
 
     async def _travel(self, request: CallRequest, running: Running) -> CallOutcome:
