@@ -20,7 +20,7 @@ from toolyard.app.policies import Policies
 from toolyard.app.providing import Providing
 from toolyard.app.servers import DEFAULT_SERVER, all_servers
 from toolyard.app.servers import save as save_server
-from toolyard.app.settings import HOLD_SECONDS, TASK_AFTER_SECONDS, Settings
+from toolyard.app.settings import Settings
 from toolyard.calls.approvals import Approvals
 from toolyard.calls.client_calls import ClientCalls
 from toolyard.calls.path import Calls
@@ -78,7 +78,7 @@ class App(Providing):
             clock=self.clock,
         )
         self.servers: dict[str, Server] = {DEFAULT_SERVER.id: DEFAULT_SERVER}
-        self.engine = Engine(self.store, bus=self.bus, url=self.settings.url)
+        self.engine = Engine(self.store, bus=self.bus, url=self.settings.url, ttl=self.settings.node_lease_seconds)
         self._in_step = InStep(self.engine, self.clock, self._read_settings_again)
         self.skills = Library(self.store, self._in_step.tell)
         super().__init__(self.settings.manifest_dir, self._in_step.tell)
@@ -95,6 +95,7 @@ class App(Providing):
             policies=self.policies.book,
             blob_url=self.settings.url,
             clock=self.clock,
+            pick_up_timeout=self.settings.pick_up_limit,
             is_coming=self._is_coming,
         )
         self.approvals = Approvals(self.calls.bench)
@@ -259,21 +260,22 @@ class App(Providing):
 
 def _with_manifest(settings: Settings, manifest: Manifest) -> Settings:
     """The command line comes before the manifest."""
+    declared = manifest.settings
     return replace(
         settings,
-        public_url=settings.public_url or manifest.settings.public_url or "",
-        retention_days=settings.retention_days or manifest.settings.retention_days,
-        blobs=settings.blobs or manifest.settings.blobs or "",
-        hold_seconds=_decided(settings.hold_seconds, HOLD_SECONDS, manifest.settings.hold_seconds),
-        task_after_seconds=_decided(
-            settings.task_after_seconds, TASK_AFTER_SECONDS, manifest.settings.task_after_seconds
-        ),
+        public_url=settings.public_url or declared.public_url or "",
+        retention_days=settings.retention_days or declared.retention_days,
+        blobs=settings.blobs or declared.blobs or "",
+        hold_seconds=_first(settings.hold_seconds, declared.hold_seconds),
+        task_after_seconds=_first(settings.task_after_seconds, declared.task_after_seconds),
+        node_lease_seconds=_first(settings.node_lease_seconds, declared.node_lease_seconds),
+        pick_up_seconds=_first(settings.pick_up_seconds, declared.pick_up_seconds),
     )
 
 
-def _decided(given: float, usual: float, declared: float | None) -> float:
-    """What was given on the command line, unless that is the usual and the manifest declares another."""
-    return given if given != usual or declared is None else declared
+def _first(given: float | None, declared: float | None) -> float | None:
+    """What was given, also when it is 0 or the usual; else what the manifest declares."""
+    return declared if given is None else given
 
 
 def _within(manifest_dir: Path | None, folder: str) -> Path:

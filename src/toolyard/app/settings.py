@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolyard.calls.parking import PICK_UP_TIMEOUT
+
 HOLD_SECONDS = 60.0
 TASK_AFTER_SECONDS = 2.0
 
@@ -16,7 +18,9 @@ class Settings:
     obstore understands; by default a folder in `data_dir`. `public_url` is how clients reach this yard. `manifest_dir`
     is where Python modules named in the manifest are looked for. `hold_seconds` is how long an MCP request is held
     while its call waits for a person, when the client does not say. `task_after_seconds` is how long a client that
-    knows MCP tasks waits for a result before it is given a task in its place.
+    knows MCP tasks waits for a result before it is given a task in its place. `node_lease_seconds` is after how long
+    other nodes take over the work of one that fell silent. `pick_up_seconds` is how long a client has to pick up a call
+    of one of its tools. None leaves each of them to the manifest, and where that says nothing, to the usual.
     """
 
     data_dir: Path
@@ -28,8 +32,10 @@ class Settings:
     demo: bool = False
     retention_days: int | None = None
     manifest_dir: Path | None = None
-    hold_seconds: float = HOLD_SECONDS
-    task_after_seconds: float = TASK_AFTER_SECONDS
+    hold_seconds: float | None = None
+    task_after_seconds: float | None = None
+    node_lease_seconds: float | None = None
+    pick_up_seconds: float | None = None
 
     @property
     def database_location(self) -> str:
@@ -38,6 +44,18 @@ class Settings:
     @property
     def blob_location(self) -> str:
         return self.blobs or str(self.data_dir / "blobs")
+
+    @property
+    def hold_limit(self) -> float:
+        return HOLD_SECONDS if self.hold_seconds is None else self.hold_seconds
+
+    @property
+    def task_after(self) -> float:
+        return TASK_AFTER_SECONDS if self.task_after_seconds is None else self.task_after_seconds
+
+    @property
+    def pick_up_limit(self) -> float:
+        return PICK_UP_TIMEOUT if self.pick_up_seconds is None else self.pick_up_seconds
 
     @property
     def url(self) -> str:

@@ -239,15 +239,23 @@ async def test_the_manifest_says_after_how_long_a_call_becomes_a_task(tmp_path: 
     manifest = Manifest(settings=SettingsConfig(task_after_seconds=0.5))
     for given, seconds in ((manifest, 0.5), (Manifest(), 2.0)):
         async with App.running(Settings(data_dir=tmp_path / "data", demo=True), given) as app:
-            assert app.settings.task_after_seconds == seconds
+            assert app.settings.task_after == seconds
 
 
 async def test_what_the_manifest_says_of_waiting_holds_unless_the_start_says_otherwise(tmp_path: Path) -> None:
     never = Manifest(settings=SettingsConfig(hold_seconds=0, task_after_seconds=0.5))
-    told = Settings(data_dir=tmp_path / "data", demo=True, hold_seconds=5.0, task_after_seconds=3.0)
-    for settings, seconds in ((Settings(data_dir=tmp_path / "data", demo=True), (0, 0.5)), (told, (5.0, 3.0))):
-        async with App.running(settings, never) as app:
-            assert (app.settings.hold_seconds, app.settings.task_after_seconds) == seconds
+    data = tmp_path / "data"
+    usual = Settings(data_dir=data, demo=True, hold_seconds=60.0, task_after_seconds=2.0)
+    at_once = Settings(data_dir=data, demo=True, hold_seconds=0, task_after_seconds=0)
+    long = Manifest(settings=SettingsConfig(hold_seconds=90, task_after_seconds=9))
+    for settings, manifest, seconds in (
+        (Settings(data_dir=data, demo=True), never, (0, 0.5)),
+        (Settings(data_dir=data, demo=True), Manifest(), (60.0, 2.0)),
+        (usual, never, (60.0, 2.0)),
+        (at_once, long, (0, 0)),
+    ):
+        async with App.running(settings, manifest) as app:
+            assert (app.settings.hold_limit, app.settings.task_after) == seconds
 
 
 async def test_a_client_that_leaves_before_it_has_a_task_cancels_its_call(patient: Wire, slow: Slow) -> None:

@@ -38,7 +38,7 @@ async def offer_called(
     """
     report = progress_sink(ctx)
     patience = None if report is None else Patience(report)
-    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_seconds)
+    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_limit)
     able = may_ask(ctx)
     talk = Talk(ctx, Bound(owner_of(ctx.principal), ctx.server.id, method, named, arguments), hold, patience)
     request = CallRequest(

@@ -55,7 +55,7 @@ def soft_limit(ctx: Context, entry: Entry) -> float | None:
         if mode == "always" and ctx.era is Era.MODERN:
             raise missing_capability(f"The tool {ctx.view.name_of(entry)} answers with tasks only.")
         return None
-    return 0.0 if mode == "always" else ctx.face.app.settings.task_after_seconds
+    return 0.0 if mode == "always" else ctx.face.app.settings.task_after
 
 
 def is_declared(ctx: Context) -> bool:

@@ -40,7 +40,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     soft_limit = tasks.soft_limit(ctx, entry)
     report = progress_sink(ctx)
     patience = None if report is None else Patience(report)
-    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_seconds)
+    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_limit)
     able = may_ask(ctx)
     talk = Talk(ctx, Bound(owner_of(ctx.principal), ctx.server.id, "tools/call", name, given), hold, patience)
     request = CallRequest(
