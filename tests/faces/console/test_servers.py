@@ -122,7 +122,7 @@ async def test_while_patterns_are_typed_the_tools_they_show_are_counted_and_name
 ) -> None:
     entries = app.catalog.snapshot.view(Server("few", tools=("shop:*", "!shop:ord*"))).entries
     typed = Page.of(await post(client, "/server-matches", tools="shop:*\n!shop:ord*\nshopp", names="direct"))
-    assert f"{len(entries)} tool" in typed.one("p", class_="count").text
+    assert f"{len(entries)} tool" in typed.one("p", class_="fits").text
     assert next(chip.text for chip in typed.all("span", class_="chip")) == f"shop:* {len(entries) + 1}"
     assert "fits no tool" in typed.one("span", class_="chip odd").text
     assert len(typed.all("li")) == len(entries)

@@ -34,10 +34,12 @@ async def index(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """From an uploaded zip or SKILL.md, or from the text that was written."""
+    """From an uploaded zip or SKILL.md, or from the text that was written. Only a zip may replace a skill: it has all
+    files, where a SKILL.md alone would drop the others unasked."""
     try:
         skill = _given(visit)
-        await visit.app.skills.save(skill, visit.principal.label)
+        whole = visit.posted.files.get("file", b"").startswith(b"PK")
+        await visit.app.skills.save(skill, visit.principal.label, new=None if whole else True)
     except ToolyardError as error:
         return _listed(visit, text=visit.posted.get("text"), error=error)
     return visit.go(f"/skills/{path_part(skill.name)}?notice=skill-saved")
