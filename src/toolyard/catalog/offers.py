@@ -48,7 +48,7 @@ class OfferView:
     def where(self, uri: str) -> tuple[str, str] | None:
         """The provider of a URI that a client names, and its own URI of it; None when none can be meant.
 
-        A provider may have resources that are in no list.
+        A provider may have resources that are in no list; the server's patterns decide about these too.
         """
         listed = self.resources.get(uri)
         if listed is not None:
@@ -57,9 +57,12 @@ class OfferView:
             return named if named[0] in self._offers and self._includes(*named) else None
         for shown, template in self.templates.items():
             pattern = template_pattern(shown)
-            if pattern is not None and pattern.fullmatch(uri):
+            if pattern is not None and pattern.fullmatch(uri) and self._includes(template.namespace, uri):
                 return template.namespace, uri
-        return (self.namespaces[0], uri) if len(self.namespaces) == 1 and self._server.names == "bare" else None
+        if self._server.names == "direct":
+            return None
+        able = [namespace for namespace in self.namespaces if self._includes(namespace, uri)]
+        return (able[0], uri) if len(able) == 1 else None
 
     def completing(self, namespace: str) -> bool:
         offers = self._offers.get(namespace)

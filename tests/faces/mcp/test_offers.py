@@ -138,6 +138,18 @@ async def test_a_server_shows_only_what_its_patterns_include(shelf: Shelf, legac
 
 
 @ERAS
+@pytest.mark.parametrize("uri", ["notes://today", "notes://box/a/note/3", "notes://in-no-list"])
+@pytest.mark.parametrize("tools", [("pets:*",), ("lib:touch",), ("*", "!lib:notes://*")])
+async def test_bare_names_are_no_way_around_a_servers_patterns(
+    shelf: Shelf, legacy: bool, uri: str, tools: tuple[str, ...]
+) -> None:
+    await shelf.app.save_server(Server("other", names="bare", tools=tools))
+    refused = await Era(shelf, "/mcp/other", legacy=legacy).send("resources/read", {"uri": uri})
+    assert refused["error"]["code"] == (-32002 if legacy else -32602)
+    assert (await shelf.app.calls.page(CallFilter())).items == ()
+
+
+@ERAS
 async def test_prompts_have_arguments_that_are_checked(shelf: Shelf, legacy: bool) -> None:
     era = Era(shelf, "/mcp/plain", legacy=legacy)
     listed = (await era.result("prompts/list"))["prompts"]
@@ -215,7 +227,13 @@ async def test_arguments_are_completed_by_a_function_or_by_their_hint(shelf: She
     }
     assert (await era.result("completion/complete", by_hint))["completion"]["values"] == ["warm"]
     assert (await era.result("completion/complete", nothing))["completion"]["values"] == []
-    for wrong in ({}, {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}):
+    argument = {"name": "a", "value": ""}
+    nowhere = {"type": "ref/resource", "uri": "notes://lib/nowhere"}
+    for wrong in (
+        {},
+        {"ref": {"type": "ref/prompt", "name": "x"}, "argument": argument},
+        {"ref": nowhere, "argument": argument},
+    ):
         assert (await era.send("completion/complete", wrong))["error"]["code"] == -32602
 
 
@@ -251,6 +269,16 @@ async def streams(shelf: Shelf) -> AsyncIterator[Streams]:
     for request in (listening, standing):
         request.disconnect()
         await request.done()
+
+
+async def test_only_resources_that_are_served_are_acknowledged(shelf: Shelf) -> None:
+    uris = ["notes://lib/today", "notes://nowhere/today", "no-uri"]
+    wanted = {"notifications": {"resourceSubscriptions": uris}}
+    listening = shelf.wire.modern_open("subscriptions/listen", wanted, request_id="s")
+    (first,) = await listening.frames(1)
+    assert first["params"]["notifications"] == {"resourceSubscriptions": ["notes://lib/today"]}
+    listening.disconnect()
+    await listening.done()
 
 
 async def test_both_eras_hear_that_a_resource_they_follow_changed(shelf: Shelf, streams: Streams) -> None:

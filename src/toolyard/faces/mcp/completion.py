@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolyard.core.errors import CallError
+from toolyard.core.errors import CallError, ProtocolError
 from toolyard.core.json import JsonObject, dumps
 from toolyard.faces.mcp.face import Context
 from toolyard.faces.mcp.offer_lists import complete
@@ -18,7 +18,7 @@ _NOTHING: JsonObject = {"values": [], "total": 0, "hasMore": False}
 async def complete_argument(ctx: Context, params: Mapping[str, Any]) -> bytes:
     """
     Raises:
-        RpcError: no such prompt or template, or parameters of the wrong shape (-32602).
+        RpcError: no such prompt, template or argument, or parameters of the wrong shape (-32602).
     """
     reference, argument = as_object(params.get("ref")), as_object(params.get("argument"))
     if reference is None or argument is None:
@@ -34,7 +34,8 @@ async def complete_argument(ctx: Context, params: Mapping[str, Any]) -> bytes:
     try:
         found = await ctx.face.app.supervisor.complete(namespace, Completion(own, name, value, given))
     except CallError as error:
-        raise RpcError(INTERNAL_ERROR, str(error)) from error
+        refused = isinstance(error, ProtocolError) and error.rpc_code == INVALID_PARAMS
+        raise RpcError(INVALID_PARAMS if refused else INTERNAL_ERROR, str(error)) from error
     return dumps(complete(ctx, {"completion": found}))
 
 

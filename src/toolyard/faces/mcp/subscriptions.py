@@ -36,7 +36,7 @@ async def listen(ctx: Context, params: Mapping[str, Any]) -> bytes:
         raise RpcError(INVALID_PARAMS, "params.notifications must be an object that says what to listen to.")
     meta: dict[str, JsonValue] = {META_SUBSCRIPTION: ctx.request_id}
     lists: set[ListKind] = {kind for kind, name in _LISTS.items() if wanted.get(name) is True}
-    uris = _uris_in(wanted)
+    uris = [uri for uri in _uris_in(wanted) if _is_told_of(ctx.view, uri)]
     task_ids = await tasks_to_follow(ctx, wanted)
     subscription = ctx.face.changes.subscribe(ctx.server)
     ctx.running.cancel = subscription.cancel
@@ -98,6 +98,12 @@ async def _session_feed(face: Face, view: View, session: Session, push: Push) ->
 
 def _teller(push: Push, frame: bytes) -> Callable[[], None]:
     return lambda: push(frame)
+
+
+def _is_told_of(view: View, uri: str) -> bool:
+    """Whether news of it can come at all: what is not served is not acknowledged."""
+    found = view.offers.where(uri)
+    return found is not None and view.offers.follows(found[0])
 
 
 def _uris_in(wanted: Mapping[str, Any]) -> list[str]:
