@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import stat
 import zipfile
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.requirements import requirement
+from toolyard.app import App, Settings
 from toolyard.core.errors import BadInput, TooLarge
+from toolyard.manifest import Manifest
 from toolyard.skills import from_files, from_folder, from_text, from_zip, to_zip
 
 GOOD = "---\nname: make-tea\ndescription: How to make tea.\n---\n# Tea\n\nBoil water.\n"
@@ -71,6 +74,12 @@ def test_a_skill_is_its_frontmatter_to_the_letter_its_text_and_its_files() -> No
         ("---\nname: make-tea\ndescription: d\nlicense: [1]\n---\n", "license must be a text"),
         ("---\nname: make-tea\ndescription: d\nmetadata: {io.modelcontextprotocol/x: 1}\n---\n", "is reserved"),
         (f"---\nname: make-tea\ndescription: d\nx: {'y' * 70_000}\n---\n", "frontmatter is longer"),
+        (f"---\nname: make-tea\ndescription: d\nx: {'9' * 30}\n---\n", "cannot be sent as JSON"),
+        ('---\nname: make-tea\ndescription: "\\ud800"\n---\n', "cannot be sent as JSON"),
+        ("---\nname: make-tea\ndescription: d\nx: !!bool perhaps\n---\n", "cannot be read"),
+        ("---\nname: make-tea\ndescription: d\nx: !!timestamp never\n---\n", "cannot be read"),
+        ("---\nname: make-tea\ndescription: d\nx: 0x_\n---\n", "cannot be read"),
+        (f"---\nname: make-tea\ndescription: d\nx: {'[' * 5000}{']' * 5000}\n---\n", "nested too deeply"),
     ],
 )
 def test_what_is_wrong_with_a_skill_is_said_with_its_place(text: str, says: str) -> None:
@@ -101,11 +110,39 @@ def test_a_zip_of_a_skill_comes_back_as_the_same_skill() -> None:
         (zipped(("SKILL.md", GOOD.encode()), ("a\\..\\b", b"x")), "is refused"),
         (zipped(("SKILL.md", GOOD.encode()), ("c:evil", b"x")), "is refused"),
         (zipped(("SKILL.md", GOOD.encode()), link="passwd"), "is a link"),
+        (zipped(("SKILL.md", GOOD.encode()), ("a", b""), ("a/b", b"")), "both a file and a folder"),
+        (
+            zipped(("SKILL.md", GOOD.encode()), ("\u00fc", b"")).replace(b"\xc3\xbc", b"\xff\xff"),
+            "no zip that can be read",
+        ),
     ],
 )
 def test_a_hostile_or_wrong_zip_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         from_zip(data)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_only_the_usual_ways_of_packing_are_unpacked(method: int) -> None:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", method) as archive:
+        archive.writestr("SKILL.md", GOOD)
+    with pytest.raises(BadInput, match="packed in an unusual way"):
+        from_zip(target.getvalue())
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=5))
+def test_a_damaged_zip_is_a_skill_or_is_refused(damage: list[tuple[int, int]]) -> None:
+    data = bytearray(zipped(("SKILL.md", GOOD.encode()), ("\u00fc.md", b"x" * 50)))
+    for place, byte in damage:
+        data[place % len(data)] = byte
+    with contextlib.suppress(BadInput, TooLarge):
+        assert from_zip(bytes(data)).name == "make-tea"
+
+
+def test_only_what_systems_leave_in_zips_is_left_out() -> None:
+    data = zipped(("SKILL.md", GOOD.encode()), (".DS_Store", b"x"), ("a/.DS_Store", b"x"), ("notes.DS_Store", b"x"))
+    assert sorted(from_zip(data).files) == ["SKILL.md", "notes.DS_Store"]
 
 
 def test_a_file_that_is_in_the_zip_twice_is_refused() -> None:
@@ -160,3 +197,23 @@ def test_a_folder_is_named_as_its_skill_and_holds_no_links(tmp_path: Path) -> No
         from_folder(other)
     with pytest.raises(BadInput, match="no folder"):
         from_folder(folder)
+
+
+def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "make-tea"
+    folder.mkdir()
+    with (folder / "0-large").open("wb") as large:
+        large.truncate(17 * 1024 * 1024)
+    (folder / "SKILL.md").write_text(GOOD)
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("read"))
+    with pytest.raises(TooLarge, match="there is more in"):
+        from_folder(folder)
+
+
+async def test_a_skill_that_two_folders_declare_is_the_first(tmp_path: Path) -> None:
+    for parent in ("one", "two"):
+        (tmp_path / parent / "make-tea").mkdir(parents=True)
+        (tmp_path / parent / "make-tea" / "SKILL.md").write_text(GOOD + parent)
+    settings = Settings(data_dir=tmp_path / "data", demo=True, manifest_dir=tmp_path)
+    async with App.running(settings, Manifest(skills=("one", "two"))) as app:
+        assert (await app.skills.skill("make-tea")).text == GOOD + "one"

@@ -13,6 +13,9 @@ from toolyard.skills.skill import MANIFEST, MOST_BYTES, MOST_FILES, Skill, check
 _IGNORED = ("__MACOSX/", ".DS_Store")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _SYMLINK_BITS = 16
+# What zipfile says when a zip's own figures and names make no sense: offsets before its start, no name, no UTF-8.
+_CONFUSED = (ValueError, IndexError)
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def from_zip(data: bytes) -> Skill:
@@ -33,7 +36,7 @@ def from_zip(data: bytes) -> Skill:
                 _check(entry, files)
                 files[entry.filename] = _unpacked(archive, entry, left)
                 left -= len(files[entry.filename])
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, *_CONFUSED) as error:
         raise BadInput(f"This is no zip that can be read: {error}.", suggestion="Zip the skill's folder.") from error
     return _within_its_folder(files)
 
@@ -52,6 +55,10 @@ def _check(entry: zipfile.ZipInfo, files: dict[str, bytes]) -> None:
     check_path(entry.orig_filename)
     if stat.S_ISLNK(entry.external_attr >> _SYMLINK_BITS):
         raise BadInput(f"{entry.filename!r} is a link.", where=entry.filename, suggestion="Put the file itself in.")
+    if entry.compress_type not in _METHODS:
+        raise BadInput(
+            f"{entry.filename!r} is packed in an unusual way.", where=entry.filename, suggestion="Zip it with deflate."
+        )
     if entry.filename in files:
         raise BadInput(f"{entry.filename!r} is in the zip twice.", where=entry.filename)
 
@@ -77,4 +84,4 @@ def _within_its_folder(files: dict[str, bytes]) -> Skill:
 
 
 def _is_ignored(path: str) -> bool:
-    return path.startswith(_IGNORED[0]) or path.endswith(_IGNORED[1])
+    return path.startswith(_IGNORED[0]) or path.rpartition("/")[2] == _IGNORED[1]

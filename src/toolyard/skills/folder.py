@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolyard.core.errors import BadInput
-from toolyard.skills.skill import MANIFEST, MOST_FILES, Skill, from_files
+from toolyard.core.errors import BadInput, TooLarge
+from toolyard.skills.skill import MANIFEST, MOST_BYTES, MOST_FILES, Skill, from_files
 
 
 def from_folder(folder: Path) -> Skill:
@@ -18,6 +18,7 @@ def from_folder(folder: Path) -> Skill:
     if not folder.is_dir():
         raise BadInput(f"There is no folder {str(folder)!r}.", where=str(folder))
     files: dict[str, bytes] = {}
+    size = 0
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if any(part.startswith(".") for part in inside.parts):
@@ -25,6 +26,9 @@ def from_folder(folder: Path) -> Skill:
         if path.is_symlink():
             raise BadInput(f"{inside.as_posix()!r} is a link.", where=str(path), suggestion="Put the file there.")
         if path.is_file():
+            size += path.stat().st_size
+            if size > MOST_BYTES:
+                raise TooLarge(f"A skill is at most {MOST_BYTES} bytes; there is more in {str(folder)!r}.")
             files[inside.as_posix()] = path.read_bytes()
         if len(files) > MOST_FILES:
             break

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import cast
 
+import orjson
+
 from toolyard.core.errors import BadInput
 from toolyard.core.json import JsonObject, JsonValue
 
@@ -81,9 +83,30 @@ def _parsed(text: str) -> JsonObject:
         line = f":{mark.line + 2}" if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error)
         raise BadInput(f"The frontmatter is no YAML: {problem}.", where=f"SKILL.md{line}") from error
+    except RecursionError as error:
+        raise BadInput("The frontmatter is nested too deeply.", where="SKILL.md") from error
+    except (ValueError, KeyError, AttributeError) as error:
+        # The YAML library says this way that a value does not fit its tag, such as `!!bool perhaps` or `0x_`.
+        raise BadInput(
+            "The frontmatter has a number or tagged value that cannot be read.",
+            where="SKILL.md",
+            suggestion="Write it as a text, in quotes.",
+        ) from error
     if not isinstance(found, dict):
         raise BadInput("The frontmatter is no mapping.", where="SKILL.md", suggestion="Write 'name: ...' in it.")
-    return {str(key): _plain(value) for key, value in cast("dict[object, object]", found).items()}
+    return _as_json({str(key): _plain(value) for key, value in cast("dict[object, object]", found).items()})
+
+
+def _as_json(frontmatter: JsonObject) -> JsonObject:
+    """As every client will get it. Integers beyond 64 bits and halves of characters have no JSON."""
+    try:
+        return cast("JsonObject", orjson.loads(orjson.dumps(frontmatter)))
+    except orjson.JSONEncodeError as error:
+        raise BadInput(
+            f"The frontmatter has a value that cannot be sent as JSON: {error}.",
+            where="SKILL.md",
+            suggestion="Write large numbers as texts, in quotes.",
+        ) from error
 
 
 def _plain(value: object) -> JsonValue:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import anyio
 import orjson
 import structlog
 
@@ -72,6 +73,7 @@ class Library:
         self._changed = changed
         self._entries: dict[str, SkillEntry] = {}
         self._declared: dict[str, Skill] = {}
+        self._loading = anyio.Lock()
 
     async def declare(self, folders: Iterable[Path]) -> None:
         """The skills of the manifest's folders. One that cannot be read is said in the log, and costs no other."""
@@ -85,15 +87,20 @@ class Library:
                 except (ToolyardError, OSError) as error:
                     _log.error("a skill cannot be read", folder=str(path), cause=str(error))
                     continue
+                if skill.name in self._declared:
+                    _log.warning("a skill is there twice; the first is served", skill=skill.name, left_out=str(path))
+                    continue
                 self._declared[skill.name] = skill
 
     async def load(self) -> None:
         """Read the index again, as other nodes may have changed it. What is declared comes before what was imported."""
-        kept = await self._store.read(rows.index)
-        found = {row.name: _entry(row) for row in kept}
-        for name, skill in self._declared.items():
-            found[name] = SkillEntry(skill.frontmatter, skill.listing, version=0, updated=0.0, declared=True)
-        self._entries = {name: found[name] for name in sorted(found)}
+        # One at a time: an index that was read earlier must not come after a later one.
+        async with self._loading:
+            kept = await self._store.read(rows.index)
+            found = {row.name: _entry(row) for row in kept}
+            for name, skill in self._declared.items():
+                found[name] = SkillEntry(skill.frontmatter, skill.listing, version=0, updated=0.0, declared=True)
+            self._entries = {name: found[name] for name in sorted(found)}
 
     @property
     def entries(self) -> Sequence[SkillEntry]:
@@ -138,15 +145,22 @@ class Library:
         self._must_be_ours(skill.name)
         known = skill.name in self._entries
         if new is True and known:
-            raise Conflict(f"There is a skill {skill.name!r} already.", suggestion="Replace it with PUT.")
+            raise Conflict(
+                f"There is a skill {skill.name!r} already.", suggestion="Change that one, or choose another name."
+            )
         if new is False and not known:
-            raise NotFound(f"There is no skill {skill.name!r}.", suggestion="Make it with POST.")
+            raise NotFound(
+                f"There is no skill {skill.name!r}.",
+                suggestion="List them to see what there is, or add it as a new one.",
+            )
         index = orjson.dumps({"frontmatter": skill.frontmatter, "files": [_listed(one) for one in skill.listing]})
         write = partial(
             rows.save, name=skill.name, index=index.decode(), content=_encoded(skill), author=author, new=new is True
         )
         if not await self._store.tx(write):
-            raise Conflict(f"There is a skill {skill.name!r} already.", suggestion="Replace it with PUT.")
+            raise Conflict(
+                f"There is a skill {skill.name!r} already.", suggestion="Change that one, or choose another name."
+            )
         await self.load()
         self._changed()
         return self.entry(skill.name)

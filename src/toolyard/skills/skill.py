@@ -75,6 +75,7 @@ def from_files(files: Mapping[str, bytes], *, folder: str | None = None) -> Skil
         raise TooLarge(f"A skill is at most {MOST_BYTES} bytes; this one is {size}.")
     for path in files:
         check_path(path)
+        _check_folders(path, files)
     try:
         text = files[MANIFEST].decode("utf-8")
     except UnicodeDecodeError as error:
@@ -100,6 +101,14 @@ def check_path(path: str) -> None:
         raise BadInput(
             f"The path {path[:100]!r} is refused.", where=path[:100], suggestion="Use relative paths within the folder."
         )
+
+
+def _check_folders(path: str, files: Mapping[str, bytes]) -> None:
+    parts = path.split("/")
+    for end in range(1, len(parts)):
+        folder = "/".join(parts[:end])
+        if folder in files:
+            raise BadInput(f"{folder[:100]!r} is both a file and a folder.", where=path[:100])
 
 
 def mime_type_of(path: str) -> str:

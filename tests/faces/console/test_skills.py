@@ -64,6 +64,8 @@ async def test_a_mistake_is_told_and_the_text_stays(client: httpx2.AsyncClient, 
     await app.skills.save(from_text(TEA), "local:tests")
     renamed = await client.post("/edit-skill/make-tea", data={"csrf": csrf, "text": TEA.replace("make-tea", "tea")})
     assert (renamed.status_code, "the folder is called" in renamed.text) == (422, True)
+    again = await client.post("/skills", data={"csrf": csrf, "text": TEA})
+    assert (again.status_code, "choose another name" in again.text) == (422, True)
     for path in ("/skills/nothing", "/skills/make-tea?version=9"):
         assert (await client.get(path)).status_code == 404
     assert (await client.get("/skills/make-tea?version=x")).status_code == 422

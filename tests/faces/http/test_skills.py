@@ -73,6 +73,7 @@ async def test_names_are_unique_and_an_address_names_its_own_skill(local: httpx2
     for path in ("/v1/skills/other", "/v1/skills/other/history", "/v1/skills/make-tea?version=9"):
         assert (await local.get(path)).status_code == 404
     assert (await local.get("/v1/skills/make-tea/files/../../x")).status_code == 404
+    assert (await local.get(f"/v1/skills/make-tea?version={10**20}")).status_code == 422
 
 
 async def test_only_who_may_manage_changes_skills(local: httpx2.AsyncClient, clients: Clients) -> None:

@@ -205,6 +205,32 @@ async def test_folders_of_a_skill_are_read_level_by_level(wire: Wire, legacy: bo
         assert answer["error"]["code"] == -32602, wrong
 
 
+@requirement("skills.standard")
+@ERAS
+async def test_any_file_name_makes_a_uri_that_can_be_read(app: App, wire: Wire, legacy: bool) -> None:
+    odd = {"my notes/50% #1?.md": b"odd", "\u00fc.md": b"u"}
+    text = b"---\nname: odd-names\ndescription: d\n---\n"
+    await app.skills.save(from_files({"SKILL.md": text, **odd}), "local:tests")
+    uri = {"uri": "skill://yard/odd-names/SKILL.md"}
+    got = (await ask(wire, "/mcp/both", "skills/get", uri, legacy=legacy))["result"]["skill"]
+    assert [one["uri"].removeprefix("skill://yard/odd-names/") for one in got["resources"]] == [
+        "SKILL.md",
+        "my%20notes/50%25%20%231%3F.md",
+        "%C3%BC.md",
+    ]
+    inside = {"uri": "skill://yard/odd-names/my%20notes"}
+    (child,) = (await ask(wire, "/mcp/both", "resources/directory/read", inside, legacy=legacy))["result"]["resources"]
+    assert (child["name"], child["uri"]) == ("50% #1?.md", got["resources"][1]["uri"])
+    read = await ask(wire, "/mcp/both", "resources/read", {"uri": child["uri"]}, legacy=legacy)
+    assert read["result"]["contents"][0]["text"] == "odd"
+
+
+async def test_an_argument_that_a_model_leaves_empty_is_not_given(wire: Wire) -> None:
+    for empty in ("", None):
+        loaded = await use(wire, "LOAD_SKILL", {"skill_id": empty, "skill_name": "make-tea"})
+        assert loaded["results"][0]["file_id"] == "make-tea"
+
+
 @ERAS
 async def test_the_extension_is_declared_and_served_only_where_a_server_has_skills(wire: Wire, legacy: bool) -> None:
     async def declared(path: str) -> Any:

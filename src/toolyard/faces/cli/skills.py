@@ -115,7 +115,7 @@ def read(path: Path) -> Skill:
         return from_folder(path)
     if path.name == MANIFEST:
         return from_folder(path.parent)
-    if path.suffix == ".zip":
+    if path.suffix.lower() == ".zip":
         return from_zip(path.read_bytes())
     try:
         return from_text(path.read_text("utf-8"))

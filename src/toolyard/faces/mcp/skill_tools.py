@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from toolyard.catalog import Server
 from toolyard.catalog.server import selector
@@ -73,8 +74,8 @@ def skills_of(entries: Sequence[SkillEntry], server: Server) -> list[SkillEntry]
 
 
 def uri_of(entry: SkillEntry, path: str) -> str:
-    """Of a file of a skill, as a resource."""
-    return f"{_ROOT}/{entry.name}/{path}"
+    """Of a file of a skill, as a resource; spaces and the like are escaped, as a URI wants them."""
+    return f"{_ROOT}/{entry.name}/{quote(path)}"
 
 
 async def knowledge_index(ctx: Context, arguments: JsonObject) -> JsonObject:
@@ -96,7 +97,8 @@ async def knowledge_index(ctx: Context, arguments: JsonObject) -> JsonObject:
 
 
 async def load_skill(ctx: Context, arguments: JsonObject) -> JsonObject:
-    skill_id, skill_name = arguments.get("skill_id"), arguments.get("skill_name")
+    # Models fill what they do not need with "" or null.
+    skill_id, skill_name = arguments.get("skill_id") or None, arguments.get("skill_name") or None
     if not isinstance(skill_id, str) and not isinstance(skill_name, str):
         return _failed("Give skill_id or skill_name.")
     entries = skills_of(ctx.face.app.skills.entries, ctx.server)

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 from toolyard.core.errors import NotFound
 from toolyard.core.json import JsonObject, JsonValue, dumps
@@ -52,7 +53,7 @@ async def read_directory(ctx: Context, params: Mapping[str, Any]) -> bytes:
     for entry in _shown(ctx):
         root = uri_of(entry, "").rstrip("/")
         if folder == root or folder.startswith(f"{root}/"):
-            inside = folder.removeprefix(root).strip("/")
+            inside = unquote(folder.removeprefix(root).strip("/"))
             children = _children(entry, inside)
             if children:
                 return dumps(page_of(ctx, "resources", children, params.get("cursor")))

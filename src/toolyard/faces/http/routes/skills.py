@@ -17,6 +17,7 @@ from toolyard.faces.http.skill_models import SkillFileOut, SkillOut, SkillVersio
 from toolyard.skills import MANIFEST, Skill, SkillEntry, SkillFile, from_files, from_text, from_zip, to_zip
 
 router = APIRouter(tags=["Skills"])
+_VERSION = Query(ge=1, le=2**31 - 1)
 _SEE = (Scope.READ, Scope.CALL, Scope.MANAGE)
 _MARKDOWN, _ZIP = ("text/markdown", "text/plain"), ("application/zip", "application/x-zip-compressed")
 _BODY: Any = {
@@ -49,7 +50,7 @@ async def make_skill(yard: Yard, who: Who, request: Request, response: Response)
 
 
 @router.get("/skills/{name}", **needs(*_SEE))
-async def get_skill(yard: Yard, name: str, version: Annotated[int | None, Query(ge=1)] = None) -> SkillWithText:
+async def get_skill(yard: Yard, name: str, version: Annotated[int | None, _VERSION] = None) -> SkillWithText:
     """One skill with the text of its SKILL.md; an earlier version where one is named."""
     entry = yard.skills.entry(name)
     skill = await yard.skills.skill(name, version)
@@ -84,7 +85,7 @@ async def history(yard: Yard, name: str) -> Listed[SkillVersionOut]:
 
 
 @router.get("/skills/{name}/export", **needs(*_SEE), response_class=Response)
-async def export(yard: Yard, name: str, version: Annotated[int | None, Query(ge=1)] = None) -> Response:
+async def export(yard: Yard, name: str, version: Annotated[int | None, _VERSION] = None) -> Response:
     """The folder as a zip."""
     skill = await yard.skills.skill(name, version)
     disposition = {"Content-Disposition": f'attachment; filename="{skill.name}.zip"'}
