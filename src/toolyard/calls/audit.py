@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, cast
 
 from toolyard.calls.export import csv_header, csv_row, json_line
 from toolyard.calls.record import DETAILS_RPC
-from toolyard.core.call import CallFailure
+from toolyard.core.call import CallFailure, Origin
 from toolyard.core.errors import ErrorCode, NotFound
 from toolyard.core.json import JsonObject
 from toolyard.core.record import CallFilter, CallPage, CallRecord, MinuteCount, ToolMetrics
@@ -36,6 +36,10 @@ class Audit:
         if record is None:
             raise NotFound(f"There is no call {call_id[:100]!r}.")
         return record
+
+    async def origins(self, call_ids: Sequence[str]) -> dict[str, Origin]:
+        """Where these calls came from, in one query; those that are no longer on record are missing."""
+        return await self._store.read(partial(rows.origins, call_ids=call_ids))
 
     async def full_result(self, call_id: str) -> bytes:
         """The whole result as the tool gave it: an MCP `CallToolResult` in JSON.

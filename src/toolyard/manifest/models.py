@@ -301,8 +301,7 @@ class SettingsConfig(_Model, frozen=True, kw_only=True):
     task_after_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
     """How long an MCP client that knows tasks waits for a result before it gets a task; 2 when it is not said."""
     node_lease_seconds: Annotated[float, Meta(ge=1, le=300)] | None = None
-    """After how long without a sign of life a node counts as dead and others take over its work; 5 on PostgreSQL when it
-    is not said. The same on every node; one node alone needs none."""
+    """After how long without a sign of life others take over a node's work; 5 on PostgreSQL when it is not said."""
     pick_up_seconds: Annotated[float, Meta(gt=0, le=86_400)] | None = None
     """How long a session's client has to pick up a call of one of its tools; 300 when it is not said."""
     resolve_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None

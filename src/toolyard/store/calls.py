@@ -115,6 +115,17 @@ def get(c: Connection, call_id: str) -> CallRecord | None:
     return record_of(row) if row else None
 
 
+def origins(c: Connection, call_ids: Sequence[str]) -> dict[str, Origin]:
+    """Where calls came from; those that are no longer on record are missing."""
+    if not call_ids:
+        return {}
+    rows = c.execute(
+        f"SELECT id, origin FROM calls WHERE id IN ({', '.join('?' * len(call_ids))})",  # noqa: S608
+        *call_ids,
+    ).fetchall()
+    return {str(row[0]): Origin(str(row[1])) for row in rows}
+
+
 def by_idempotency_key(c: Connection, principal: str, key: str) -> CallRecord | None:
     row = c.execute(
         f"SELECT {SELECTED} FROM calls WHERE principal = ? AND idempotency_key = ?",  # noqa: S608

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import httpx2
@@ -14,6 +15,7 @@ from tests.faces.http.conftest import Clients
 from tests.faces.http.tools import YardTools
 from tests.requirements import requirement
 from toolyard.app import App
+from toolyard.core.call import Origin
 from toolyard.core.principal import Scope
 
 CALL = "/v1/tools/yard:write/call"
@@ -251,3 +253,23 @@ async def test_the_operators_stream_tells_of_requests_and_decisions(
         await stream.until(f'"id":"{approval_id}"')
         await reviewer.post(f"/v1/approvals/{approval_id}", json={"decision": "reject"})
         await stream.until(f'"id":"{approval_id}"')
+
+
+async def test_the_calls_of_a_page_of_the_queue_are_looked_up_in_one_query(
+    caller: httpx2.AsyncClient, reviewer: httpx2.AsyncClient, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = [(await waiting_call(caller, text))["id"] for text in ("a", "b", "c")]
+    real, looked_up = app.calls.origins, list[list[str]]()
+
+    async def counted(call_ids: Sequence[str]) -> dict[str, Origin]:
+        looked_up.append(list(call_ids))
+        return await real(call_ids)
+
+    async def one_by_one(call_id: str) -> None:
+        raise AssertionError(call_id)
+
+    monkeypatch.setattr(app.calls, "origins", counted)
+    monkeypatch.setattr(app.calls, "get", one_by_one)
+    items = (await reviewer.get("/v1/approvals?state=pending")).json()["items"]
+    assert [(item["call_id"], item["origin"]) for item in items] == [(call_id, "http") for call_id in started]
+    assert looked_up == [started]

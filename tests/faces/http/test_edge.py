@@ -148,6 +148,27 @@ async def test_a_disk_that_is_nearly_full_is_not_ready(
     )
 
 
+async def test_a_database_that_takes_no_writes_is_not_ready(
+    local: httpx2.AsyncClient, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(fn: object) -> object:
+        raise StoreUnavailable("The disk is full.")
+
+    monkeypatch.setattr(app.store, "tx", refuse)
+    lease = app.engine.lease
+    lease.renewed(lease.sending() - 0.4 * lease.ttl)
+    assert (await local.get("/readyz")).status_code == 200
+    lease.renewed(lease.sending() - 0.6 * lease.ttl)
+    unready = await local.get("/readyz")
+    assert (unready.status_code, unready.json()["reasons"]) == (
+        503,
+        [{"part": "store", "reason": "Nothing could be written of late: this node's lease was not renewed."}],
+    )
+    monkeypatch.undo()
+    lease.renewed(lease.sending())
+    assert (await local.get("/readyz")).status_code == 200
+
+
 async def test_ready_says_what_is_missing_to_those_who_may_read(
     local: httpx2.AsyncClient, clients: Clients, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

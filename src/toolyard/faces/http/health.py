@@ -30,7 +30,9 @@ async def alive(request: Request) -> Response:
 
 
 async def ready(app: App, request: Request) -> Response:
-    """200 when the store answers, the disk has room and every required provider is up, else 503.
+    """200 when the store answers and takes writes, the disk has room and every required provider is up, else 503.
+
+    Nothing is written to find that out: every node renews its lease all the time.
 
     Probes come without a key and learn the status only; the reasons name providers and need the scope `read`.
     """
@@ -59,6 +61,10 @@ async def _reasons(app: App) -> list[JsonObject]:
     except (StoreError, TimeoutError) as error:
         why = str(error) or f"no answer within {STORE_ANSWERS_WITHIN:g} s"
         reasons.append({"part": "store", "reason": why})
+    if not app.engine.lease.fresh:
+        reasons.append(
+            {"part": "store", "reason": "Nothing could be written of late: this node's lease was not renewed."}
+        )
     free = await asyncio.to_thread(_free_bytes, app.settings.data_dir)
     if free < LEAST_FREE:
         reasons.append({"part": "disk", "reason": f"only {free // MIB} MiB are free where the data is kept."})

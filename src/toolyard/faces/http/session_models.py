@@ -29,7 +29,9 @@ class ToolDefinition(Strict):
 class Extensions(Strict):
     tools: dict[str, ToolDefinition] = Field(default_factory=dict, description="By name.")
     mcp_providers: list[str] = Field(
-        default_factory=list, alias="mcpProviders", description="Providers whose tools the session uses."
+        default_factory=list,
+        alias="mcpProviders",
+        description="Kept and given back; it neither adds nor narrows tools.",
     )
 
 

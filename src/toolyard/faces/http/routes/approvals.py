@@ -42,7 +42,9 @@ async def list_approvals(yard: Yard, principal: Who, query: Annotated[ApprovalsQ
         principal=None if _sees_all(principal) else principal.label,
         session=query.session,
     )
-    return Listed(items=[await _out(yard, record) for record in page.items], next_cursor=page.next_cursor)
+    origins = await yard.calls.origins([record.call_id for record in page.items])
+    items = [_shown(yard, record, origins.get(record.call_id)) for record in page.items]
+    return Listed(items=items, next_cursor=page.next_cursor)
 
 
 @router.get("/approvals/{approval_id}", **needs(*_QUEUE, Scope.CALL))
@@ -101,6 +103,12 @@ def _sees_all(principal: Principal) -> bool:
 
 
 async def _out(yard: Yard, record: ApprovalRecord) -> ApprovalOut:
+    origins = await yard.calls.origins([record.call_id])
+    return _shown(yard, record, origins.get(record.call_id))
+
+
+def _shown(yard: Yard, record: ApprovalRecord, origin: Origin | None) -> ApprovalOut:
+    """`origin` is None when the record of the call was deleted with old ones."""
     left = None if record.is_decided else max(0.0, round(record.deadline - yard.clock.now(), 3))
     return ApprovalOut(
         id=record.id,
@@ -110,7 +118,7 @@ async def _out(yard: Yard, record: ApprovalRecord) -> ApprovalOut:
         tool=record.tool,
         arguments=_parsed(record.arguments),
         principal=record.principal,
-        origin=await _origin(yard, record.call_id),
+        origin=origin,
         server=record.server,
         session_id=record.session_id,
         why=record.why,
@@ -125,13 +133,6 @@ async def _out(yard: Yard, record: ApprovalRecord) -> ApprovalOut:
         scope=record.scope,
         url=f"{yard.settings.url}/approvals/{record.id}",
     )
-
-
-async def _origin(yard: Yard, call_id: str) -> Origin | None:
-    try:
-        return (await yard.calls.get(call_id)).origin
-    except NotFound:  # its record was deleted with old ones
-        return None
 
 
 def _parsed(text: str | None) -> Any:
