@@ -12,7 +12,7 @@ from toolyard.catalog.uris import in_namespace, out_of_namespace
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.names import direct_name
 from toolyard.core.offer import Offers
-from toolyard.core.uri_template import template_pattern
+from toolyard.core.uri_template import uri_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class OfferView:
         if self._server.names == "direct" and (named := out_of_namespace(uri)) is not None:
             return named if named[0] in self._offers and self._includes(*named) else None
         for shown, template in self.templates.items():
-            pattern = template_pattern(shown)
-            if pattern is not None and pattern.fullmatch(uri) and self._includes(template.namespace, uri):
+            made = uri_template(shown)
+            if made is not None and made.values(uri) is not None and self._includes(template.namespace, uri):
                 return template.namespace, uri
         if self._server.names == "direct":
             return None

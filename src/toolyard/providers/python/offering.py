@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, cast
 from toolyard.core.errors import BadInput, CallError, ErrorCode, ProtocolError
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.offer import NO_OFFERS, Offers
-from toolyard.core.uri_template import template_pattern
+from toolyard.core.uri_template import UriTemplate, uri_template
 from toolyard.providers.python.docstring import parse
 from toolyard.providers.python.offers import PythonCompletion, PythonOffer, PythonPrompt, PythonResource
 from toolyard.providers.python.results import Image
@@ -27,7 +26,7 @@ class PreparedResource:
     resource: PythonResource
     runnable: Runnable
     definition: JsonObject
-    pattern: re.Pattern[str] | None = None
+    template: UriTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,9 @@ class PythonOffers:
         if (exact := self._resources.get(uri)) is not None:
             return exact, {}
         for template in self._templates:
-            found = template.pattern.fullmatch(uri) if template.pattern is not None else None
-            if found is not None:
-                return template, {key: value for key, value in found.groupdict().items() if value is not None}
+            values = template.template.values(uri) if template.template is not None else None
+            if values is not None:
+                return template, values
         raise ProtocolError(_INVALID_PARAMS, f"There is no resource {uri[:200]!r}.", {"uri": uri[:2000]})
 
     def prompt(self, name: str) -> PreparedPrompt:
@@ -114,10 +113,13 @@ class PythonOffers:
         if not resource.is_template:
             self._resources[resource.uri] = PreparedResource(resource, runnable, definition)
             return
-        pattern = template_pattern(resource.uri)
-        if pattern is None:
-            raise BadInput(f"The template {resource.uri[:200]!r} cannot be matched: a name is repeated.", where="uri")
-        self._templates.append(PreparedResource(resource, runnable, definition, pattern))
+        template = uri_template(resource.uri)
+        if template is None:
+            raise BadInput(
+                f"The template {resource.uri[:200]!r} cannot be matched: it repeats a name, or is too long.",
+                where="uri",
+            )
+        self._templates.append(PreparedResource(resource, runnable, definition, template))
 
     def _list(self) -> Offers:
         if not (self._resources or self._templates or self._prompts):
