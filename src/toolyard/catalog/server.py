@@ -40,6 +40,10 @@ class Server:
     def includes(self, tool_id: str) -> bool:
         return selector(self.tools)(tool_id)
 
+    def shows_skill(self, name: str) -> bool:
+        """All that its patterns include; all there are, where it names none and has the two tools; else none."""
+        return selector(self.skills)(name) if self.skills else self.retrieve_skill
+
 
 @lru_cache(maxsize=256)
 def selector(patterns: tuple[str, ...]) -> Callable[[str], bool]:

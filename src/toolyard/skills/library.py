@@ -128,11 +128,14 @@ class Library:
         """
         if version is None:
             self.entry(name)
-            if name in self._declared:
+        if name in self._declared:
+            if version is None:
                 return self._declared[name]
+            raise NotFound(f"The skill {name!r} is declared in the manifest, and has no versions here.")
         content = await self._store.read(partial(rows.content, name=name, version=version))
         if content is None:
-            raise NotFound(f"There is no version {version} of the skill {name[:100]!r}.")
+            which = "skill" if version is None else f"version {version} of the skill"
+            raise NotFound(f"There is no {which} {name[:100]!r}.")
         return _decoded(content)
 
     async def save(self, skill: Skill, author: str, *, new: bool | None = None) -> SkillEntry:
@@ -183,7 +186,8 @@ class Library:
 
     async def history(self, name: str) -> list[rows.Version]:
         """Newest first; empty for a declared skill, whose history is that of its folder."""
-        self.entry(name)
+        if self.entry(name).declared:
+            return []
         return await self._store.read(partial(rows.versions, name=name))
 
     def _must_be_ours(self, name: str) -> None:

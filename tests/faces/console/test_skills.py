@@ -9,6 +9,7 @@ from tests.faces.console.browser import Tabs
 from tests.faces.console.page import Page
 from tests.requirements import requirement
 from toolyard.app import App
+from toolyard.catalog import Server
 from toolyard.skills import from_files, from_text, to_zip
 
 TEA = """---
@@ -69,6 +70,27 @@ async def test_a_mistake_is_told_and_the_text_stays(client: httpx2.AsyncClient, 
     for path in ("/skills/nothing", "/skills/make-tea?version=9"):
         assert (await client.get(path)).status_code == 404
     assert (await client.get("/skills/make-tea?version=x")).status_code == 422
+
+
+async def test_a_skill_names_the_servers_that_show_it(client: httpx2.AsyncClient, app: App) -> None:
+    await app.skills.save(from_text(TEA), "local:tests")
+    for server in (
+        Server("everything", retrieve_skill=True),
+        Server("kitchen", skills=("make-*",)),
+        Server("coffee-only", retrieve_skill=True, skills=("*", "!*tea")),
+    ):
+        await app.save_server(server)
+    page = Page.of(await client.get("/skills/make-tea"))
+    shown = [one.text for one in page.all("a") if one.attributes.get("href", "").startswith("/servers/")]
+    assert shown == ["everything", "kitchen"]
+
+
+async def test_the_files_of_an_earlier_version_are_those_of_then(client: httpx2.AsyncClient, app: App) -> None:
+    for cups in (b"two", b"four"):
+        await app.skills.save(from_files({"SKILL.md": TEA.encode(), "cups.txt": cups}), "local:tests")
+    page = Page.of(await client.get("/skills/make-tea?version=1"))
+    (link,) = [one.attributes["href"] for one in page.all("a") if one.text == "cups.txt"]
+    assert link == "/v1/skills/make-tea/files/cups.txt?version=1"
 
 
 async def test_a_person_writes_a_skill_and_reads_it(tabs: Tabs) -> None:

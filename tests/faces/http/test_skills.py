@@ -38,6 +38,8 @@ async def test_a_skill_is_made_read_replaced_exported_and_removed(local: httpx2.
     assert exported.headers["content-disposition"] == 'attachment; filename="make-tea.zip"'
     assert from_zip(exported.content).files == {"SKILL.md": better.encode(), "cups.txt": b"two"}
     assert (await local.get("/v1/skills/make-tea/files/cups.txt")).content == b"two"
+    assert (await local.get("/v1/skills/make-tea/files/cups.txt?version=2")).content == b"two"
+    assert (await local.get("/v1/skills/make-tea/files/cups.txt?version=1")).status_code == 404
 
     assert (await local.delete("/v1/skills/make-tea")).status_code == 204
     assert (await local.get("/v1/skills/make-tea")).status_code == 404
@@ -100,3 +102,5 @@ async def test_a_skill_of_the_manifest_is_served_and_changed_in_its_folder_only(
         refused = await local.put("/v1/skills/make-tea", content=TEA, headers=MARKDOWN)
         assert (refused.status_code, "declared in the manifest" in refused.text) == (409, True)
         assert (await local.delete("/v1/skills/make-tea")).status_code == 409
+        assert (await local.get("/v1/skills/make-tea/history")).json()["items"] == []
+        assert (await local.get("/v1/skills/make-tea?version=1")).status_code == 404

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from toolyard.catalog import Server
-from toolyard.catalog.server import selector
 from toolyard.core.errors import ToolyardError
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.core.names import did_you_mean
@@ -65,12 +64,8 @@ def definitions(*, agent_mode: bool) -> tuple[JsonObject, JsonObject]:
 
 
 def skills_of(entries: Sequence[SkillEntry], server: Server) -> list[SkillEntry]:
-    """Those that the server shows: all that its patterns include; all there are, where it names none and has the two
-    tools; else none."""
-    if not server.skills:
-        return list(entries) if server.retrieve_skill else []
-    wanted = selector(server.skills)
-    return [entry for entry in entries if wanted(entry.name)]
+    """Those that the server shows."""
+    return [entry for entry in entries if server.shows_skill(entry.name)]
 
 
 def uri_of(entry: SkillEntry, path: str) -> str:

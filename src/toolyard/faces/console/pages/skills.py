@@ -61,7 +61,7 @@ async def show(visit: Visit) -> Response:
         version=version,
         rendered=_markdown().render(skill.body),
         history=await visit.app.skills.history(entry.name),
-        servers=[one for one in visit.app.servers.values() if one.retrieve_skill or one.skills],
+        servers=[one for one in visit.app.servers.values() if one.shows_skill(entry.name)],
         may_manage=visit.principal.may(Scope.MANAGE) and not entry.declared,
     )
 

@@ -93,9 +93,9 @@ async def export(yard: Yard, name: str, version: Annotated[int | None, _VERSION]
 
 
 @router.get("/skills/{name}/files/{path:path}", **needs(*_SEE), response_class=Response)
-async def file(yard: Yard, name: str, path: str) -> Response:
-    """One file, byte by byte."""
-    data = (await yard.skills.skill(name)).files.get(path)
+async def file(yard: Yard, name: str, path: str, version: Annotated[int | None, _VERSION] = None) -> Response:
+    """One file, byte by byte; of an earlier version where one is named."""
+    data = (await yard.skills.skill(name, version)).files.get(path)
     if data is None:
         raise NotFound(f"The skill {name!r} has no file {path[:200]!r}.")
     # Never shown as a page of ours: what is in it is somebody else's.
