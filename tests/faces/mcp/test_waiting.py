@@ -13,7 +13,8 @@ from tests.faces.mcp.yard import Scripted, Wire, echo
 from tests.requirements import requirement
 from toolyard.app import App, Settings
 from toolyard.catalog import ToolSettings
-from toolyard.core.approval import ApprovalRecord
+from toolyard.core.approval import ApprovalRecord, Waiting
+from toolyard.core.call import Progress
 from toolyard.core.principal import Principal, PrincipalKind, Scope
 from toolyard.faces.mcp import build, waiting
 
@@ -87,6 +88,24 @@ async def test_progress_is_repeated_while_a_call_waits_and_always_grows(
     assert result["isError"]
     assert result["_meta"]["toolyard/error"]["code"] == "rejected"
     assert "Too much." in result["content"][0]["text"]
+
+
+async def test_a_tools_own_progress_passes_unchanged_from_zero_on() -> None:
+    told: list[Progress] = []
+    patience = waiting.Patience(told.append)
+    reports = [Progress(done, 100, f"{done} of 100") for done in (0, 50, 100)]
+    for report in reports:
+        patience.progress(report)
+    assert told == reports
+
+
+async def test_a_call_that_asked_is_not_said_to_wait_for_its_execution() -> None:
+    told: list[Progress] = []
+    patience = waiting.Patience(told.append)
+    patience.waits(Waiting("question", "call_1", None))
+    patience.progress(Progress(0))
+    said = "This call has asked its client something and waits for the answer."
+    assert told == [Progress(0.001, message=said), Progress(0.002)]
 
 
 @pytest.mark.parametrize("legacy", [False, True])

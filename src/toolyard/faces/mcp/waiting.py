@@ -7,6 +7,7 @@ MCP method can decide, because its client could forge the answer.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,7 +58,7 @@ class Patience:
 
     def __init__(self, report: ProgressSink) -> None:
         self._report = report
-        self._last = 0.0
+        self._last = -math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._message = ""
 
@@ -78,7 +79,7 @@ class Patience:
             self._timer = None
 
     def _tell(self) -> None:
-        self._pass_on(Progress(self._last + _STEP, message=self._message))
+        self._pass_on(Progress(max(self._last, 0.0) + _STEP, message=self._message))
         self._timer = asyncio.get_running_loop().call_later(REPORT_EVERY, self._tell)
 
     def _pass_on(self, progress: Progress) -> None:
@@ -115,8 +116,10 @@ def pending_result(outcome: CallOutcome, waiting: Waiting, entry: Entry, ctx: Co
 
 
 def _told(waiting: Waiting) -> str:
-    whom = "a person to approve it" if waiting.kind == "approval" else "its client to execute it"
     until = f", until {rfc3339(waiting.deadline)}" if waiting.deadline is not None else ""
+    if waiting.kind == "question":
+        return f"This call has asked its client something and waits for the answer{until}."
+    whom = "a person to approve it" if waiting.kind == "approval" else "its client to execute it"
     where = f" It is decided at {waiting.url}." if waiting.url else ""
     return f"This call has not run yet: it waits for {whom}{until}.{where}"
 
