@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.faces.http.client import client_of
 from tests.requirements import requirement
@@ -16,6 +18,7 @@ from toolyard.core.principal import Scope
 from toolyard.faces.http import build
 from toolyard.manifest import added_kinds, loads, parse_provider
 from toolyard.manifest.kinds import find_kind
+from toolyard.manifest.models import BUILT_IN_KINDS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toolyard-clock" / "src"
 ENTRY = {"id": "clock", "kind": "clock", "zones": {"Kyoto": "Asia/Tokyo"}}
@@ -148,3 +151,24 @@ def test_an_unknown_kind_names_those_that_there_are(site: Path) -> None:
     with pytest.raises(BadInput, match="There is no kind of provider 'clocks'") as refused:
         parse_provider({**ENTRY, "kind": "clocks"})
     assert refused.value.suggestion == "Known here: mcp, openapi, python, webhook, javascript, clock."
+
+
+def test_the_command_line_lists_every_kind_with_its_package_and_what_is_wrong_with_it(site: Path) -> None:
+    from toolyard.faces.cli.main import app as command_line
+
+    installed(site, "toolyard-clock", clock="toolyard_clock:KIND")
+    installed(site, "toolyard-broken", broken="nowhere_to_be_found:KIND")
+    listed = CliRunner().invoke(command_line, ["providers", "kinds", "--json"])
+    assert listed.exit_code == 0, listed.output
+    built_in = [{"kind": kind, "packages": [], "problem": None} for kind in BUILT_IN_KINDS]
+    cause = "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
+    assert json.loads(listed.stdout) == [
+        *built_in,
+        {
+            "kind": "broken",
+            "packages": ["toolyard-broken"],
+            "problem": f"The kind 'broken' of the package toolyard-broken cannot be used: {cause}.",
+        },
+        {"kind": "clock", "packages": ["toolyard-clock"], "problem": None},
+    ]
+    assert "toolyard-clock" in CliRunner().invoke(command_line, ["providers", "kinds"]).stdout

@@ -63,6 +63,29 @@ def added_kinds() -> list[str]:
     return sorted({entry.name for entry in entry_points(group=GROUP)} - set(BUILT_IN_KINDS))
 
 
+@dataclass(frozen=True, slots=True)
+class ListedKind:
+    name: str
+    packages: tuple[str, ...]
+    """Those that add it; none for a built-in one."""
+    problem: str | None = None
+    """Why it cannot be used."""
+
+
+def listed_kinds() -> list[ListedKind]:
+    """The built-in kinds, then those of packages. Each package is loaded; what goes wrong with one is its `problem`."""
+    return [*(ListedKind(name, ()) for name in BUILT_IN_KINDS), *map(_listed, added_kinds())]
+
+
+def _listed(name: str) -> ListedKind:
+    packages = tuple(sorted({_package(entry) for entry in entry_points(group=GROUP, name=name)}))
+    try:
+        find_kind(name)
+    except BadInput as error:
+        return ListedKind(name, packages, error.message)
+    return ListedKind(name, packages)
+
+
 def unknown_kinds(entries: Iterable[object]) -> set[str]:
     """The kinds that these entries name and that are not built in."""
     named = (cast("dict[str, object]", entry).get("kind") for entry in entries if isinstance(entry, dict))

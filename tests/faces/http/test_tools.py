@@ -12,6 +12,7 @@ from tests.faces.http.conftest import Clients
 from tests.faces.http.tools import YardTools
 from tests.requirements import requirement
 from toolyard.app import App
+from toolyard.core.approval import AutoApprove
 from toolyard.core.call import CallRequest, Origin
 from toolyard.core.principal import LOCAL_OPERATOR, Scope
 from toolyard.core.tool import Tool
@@ -385,3 +386,18 @@ async def test_which_calls_become_tasks_is_an_operators_setting(local: httpx2.As
     assert (await local.patch("/v1/tools/yard:echo", json={"task": "sometimes"})).status_code == 422
     back = await local.patch("/v1/tools/yard:echo", json={"task": None})
     assert back.json()["policy"]["task"] is None
+
+
+async def test_a_cluster_that_goes_while_it_is_decided_for_is_not_found(
+    local: httpx2.AsyncClient, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = app.policies.set_cluster
+
+    async def decided_and_gone(name: str, auto_approve: AutoApprove | None) -> None:
+        await real(name, auto_approve)
+        await app.delete_cluster(name)
+
+    monkeypatch.setattr(app.policies, "set_cluster", decided_and_gone)
+    gone = await local.patch("/v1/clusters/Yard", json={"auto_approve": False})
+    assert (gone.status_code, gone.json()["error"]) == (404, "The cluster 'Yard' is gone.")
+    assert app.policies.clusters == {"Yard": False}

@@ -37,6 +37,19 @@ def list_providers(*, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     print_table(("provider", "kind", "state", "tools", "address", "last error"), rows, empty="There are no providers.")
 
 
+@group.command("kinds")
+def list_kinds(*, as_json: AsJson = False) -> None:
+    """List the kinds of provider that this environment knows: the built-in ones, and those that packages add."""
+    from toolyard.manifest.kinds import listed_kinds
+
+    found = listed_kinds()
+    if as_json:
+        print_json([{"kind": kind.name, "packages": list(kind.packages), "problem": kind.problem} for kind in found])
+        return
+    rows = [(kind.name, ", ".join(kind.packages) or "built in", kind.problem) for kind in found]
+    print_table(("kind", "from", "cannot be used"), rows, empty="There are no kinds.")
+
+
 @group.command("show")
 def show(provider: ProviderId, *, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show one provider."""
