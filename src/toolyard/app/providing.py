@@ -185,8 +185,8 @@ class Providing:
     async def delete_cluster(self, name: str) -> int:
         """Remove every tool of a cluster, in every face, in one snapshot; returns how many.
 
-        An imported API goes for good. Tools of any other provider stay away until the next start, or until the provider
-        is added again.
+        An imported API goes for good, on every node. Tools of any other provider stay away from this node only, until
+        its next start, or until the provider is added again.
 
         Raises:
             NotFound: there is no such cluster.

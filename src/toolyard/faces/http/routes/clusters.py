@@ -40,8 +40,8 @@ async def change_cluster(yard: Yard, name: str, body: ClusterPatch) -> ClusterOu
 async def delete_cluster(yard: Yard, name: str) -> ClusterDeleted:
     """Remove a cluster and all its tools, at once and in every face.
 
-    An imported API goes for good. Tools of other providers stay away until the next start: to be rid of them for good,
-    remove their provider, or switch the tools off.
+    An imported API goes for good. Tools of other providers stay away from this node until its next start, and other
+    nodes keep them: to be rid of them for good and everywhere, remove their provider, or switch the tools off.
     """
     return ClusterDeleted(name=name, deleted=await yard.delete_cluster(name))
 
