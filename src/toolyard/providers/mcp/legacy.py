@@ -19,6 +19,7 @@ from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.exchange import Answer
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault, SessionLost
 from toolyard.providers.mcp.link import NO_HEADERS, NO_META, NO_NEWS, News, hear
+from toolyard.providers.mcp.offers import subscribe_each
 from toolyard.providers.mcp.relay import Relay
 from toolyard.providers.mcp.wire import Message
 
@@ -130,10 +131,7 @@ class LegacyHttp:
 
     async def follow(self, uris: frozenset[str]) -> None:
         before, self._followed = self._followed, uris
-        for uri in uris - before:
-            await self.request("resources/subscribe", {"uri": uri})
-        for uri in before - uris:
-            await self.request("resources/unsubscribe", {"uri": uri})
+        await subscribe_each(self, before, uris)
 
     async def close(self) -> None:
         self._closed = True

@@ -54,6 +54,22 @@ def to_offer_result(result: JsonObject, holds: Literal["contents", "messages"]) 
     return ToolResult(content=(), structured=result, has_structured=True)
 
 
+async def subscribe_each(link: Link, before: frozenset[str], uris: frozenset[str]) -> None:
+    """From what a legacy session follows to what it shall follow. A resource that the server refuses to tell of keeps
+    no other from being followed.
+
+    Raises:
+        LinkLost: it no longer answers.
+    """
+    steps = [("resources/subscribe", uri) for uri in sorted(uris - before)]
+    steps += [("resources/unsubscribe", uri) for uri in sorted(before - uris)]
+    for method, uri in steps:
+        try:
+            await link.request(method, {"uri": uri})
+        except (RpcFault, BadAnswer) as error:
+            _log.info("a resource cannot be followed", method=method, uri=uri, reason=error.message)
+
+
 async def _listed(link: Link, key: Literal["resources", "resourceTemplates", "prompts"]) -> tuple[JsonObject, ...]:
     method, name = _METHODS[key]
     found: dict[str, JsonObject] = {}

@@ -17,6 +17,7 @@ from toolyard.providers.mcp import exchange, wire
 from toolyard.providers.mcp.child import Child
 from toolyard.providers.mcp.failures import BadAnswer, LinkLost, RpcFault
 from toolyard.providers.mcp.link import ALL_LISTS, NO_HEADERS, NO_META, NO_NEWS, Era, News, hear
+from toolyard.providers.mcp.offers import subscribe_each
 from toolyard.providers.mcp.relay import Relay
 from toolyard.providers.mcp.wire import Message
 
@@ -117,10 +118,7 @@ class StdioLink:
     async def follow(self, uris: frozenset[str]) -> None:
         before, self._followed = self._followed, uris
         if self.era == "legacy":
-            for uri in uris - before:
-                await self.request("resources/subscribe", {"uri": uri})
-            for uri in before - uris:
-                await self.request("resources/unsubscribe", {"uri": uri})
+            await subscribe_each(self, before, uris)
             return
         older, self._following = self._following, None
         if uris:

@@ -116,7 +116,7 @@ class PythonOffers:
         template = uri_template(resource.uri)
         if template is None:
             raise BadInput(
-                f"The template {resource.uri[:200]!r} cannot be matched: it repeats a name, or is too long.",
+                f"The template {resource.uri[:200]!r} cannot be matched: it repeats a name or is too large.",
                 where="uri",
             )
         self._templates.append(PreparedResource(resource, runnable, definition, template))
