@@ -74,6 +74,11 @@ class Library:
         self._entries: dict[str, SkillEntry] = {}
         self._declared: dict[str, Skill] = {}
         self._loading = anyio.Lock()
+        self._watchers: list[Callable[[], None]] = []
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Have `callback` told whenever this node knows other skills than before, wherever they were changed."""
+        self._watchers.append(callback)
 
     async def declare(self, folders: Iterable[Path]) -> None:
         """The skills of the manifest's folders. One that cannot be read is said in the log, and costs no other."""
@@ -100,7 +105,10 @@ class Library:
             found = {row.name: _entry(row) for row in kept}
             for name, skill in self._declared.items():
                 found[name] = SkillEntry(skill.frontmatter, skill.listing, version=0, updated=0.0, declared=True)
-            self._entries = {name: found[name] for name in sorted(found)}
+            before, self._entries = self._entries, {name: found[name] for name in sorted(found)}
+        if self._entries != before:
+            for callback in self._watchers:
+                callback()
 
     @property
     def entries(self) -> Sequence[SkillEntry]:

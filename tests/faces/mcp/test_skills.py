@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -244,3 +245,22 @@ async def test_the_extension_is_declared_and_served_only_where_a_server_has_skil
     assert (await ask(wire, "/mcp", "skills/list", legacy=legacy))["result"]["skills"] == []
     unknown = await ask(wire, "/mcp", "skills/get", {"uri": "skill://yard/make-tea/SKILL.md"}, legacy=legacy)
     assert unknown["error"]["code"] == -32602
+
+
+async def test_both_eras_hear_that_the_skills_of_their_server_are_others(app: App, wire: Wire) -> None:
+    session = await wire.initialize(path="/mcp/tea")
+    legacy = session.wire.open("GET", "/mcp/tea", headers={"Accept": "text/event-stream", "Mcp-Session-Id": session.id})
+    await legacy.until(lambda answer: answer.status != 0)
+    wanted = {"notifications": {"resourcesListChanged": True}}
+    modern = wire.modern_open("subscriptions/listen", wanted, request_id="s", path="/mcp/tea")
+    await modern.frames(1)
+    await app.skills.save(skill("brew-beer"), "local:tests")  # no skill of this server: nobody is told
+    async with asyncio.timeout(10):
+        await app.skills.save(skill("make-cocoa"), "local:tests")
+        (_, told), (legacy_told,) = await modern.frames(2), await legacy.frames(1)
+        await app.skills.remove("make-cocoa")
+        await modern.frames(3)
+    assert told["method"] == legacy_told["method"] == "notifications/resources/list_changed"
+    for request in (modern, legacy):
+        request.disconnect()
+        await request.done()

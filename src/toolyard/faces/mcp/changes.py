@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from toolyard.catalog import Catalog, Server, View
+from toolyard.core.json import sha256
 from toolyard.faces.mcp.wire import INTERNAL_ERROR, RpcError
+from toolyard.skills import MANIFEST, Library
 
 ListKind: TypeAlias = Literal["tools", "prompts", "resources"]
 Fingerprints: TypeAlias = Mapping[ListKind, str]
@@ -68,9 +70,11 @@ class Subscription:
 
 
 class Changes:
-    def __init__(self, catalog: Catalog, servers: Mapping[str, Server]) -> None:
+    def __init__(self, catalog: Catalog, servers: Mapping[str, Server], skills: Library) -> None:
         self._catalog = catalog
         self._servers = servers
+        self._skills = skills
+        self._skill_marks: dict[tuple[bool, tuple[str, ...]], str] = {}
         self._subscribers: set[Subscription] = set()
         self._by_session: dict[str, Subscription] = {}
         self._due: asyncio.TimerHandle | None = None
@@ -84,7 +88,7 @@ class Changes:
         """
         if len(self._subscribers) >= MOST_SUBSCRIBERS:
             raise RpcError(INTERNAL_ERROR, "Too many streams are open. Try again later.", status=503)
-        subscription = Subscription(server, _fingerprints(self._catalog.snapshot.view(server)), session)
+        subscription = Subscription(server, self._fingerprints(self._catalog.snapshot.view(server)), session)
         self._subscribers.add(subscription)
         if session is not None:
             self.end_session(session)
@@ -119,14 +123,31 @@ class Changes:
         if self._due is None and self._subscribers:
             self._due = asyncio.get_running_loop().call_later(SETTLE, self._look)
 
+    def skills_changed(self) -> None:
+        self._skill_marks.clear()
+        self.look_soon()
+
     def _look(self) -> None:
         self._due = None
         snapshot = self._catalog.snapshot
         for subscription in self._subscribers:
             server = self._servers.get(subscription.server.id, subscription.server)
-            subscription.look(_fingerprints(snapshot.view(server)))
+            subscription.look(self._fingerprints(snapshot.view(server)))
 
+    def _fingerprints(self, view: View) -> Fingerprints:
+        offers = view.offers
+        return {
+            "tools": view.fingerprint,
+            "prompts": offers.prompt_fingerprint,
+            "resources": offers.resource_fingerprint + self._skill_mark(view.server),
+        }
 
-def _fingerprints(view: View) -> Fingerprints:
-    offers = view.offers
-    return {"tools": view.fingerprint, "prompts": offers.prompt_fingerprint, "resources": offers.resource_fingerprint}
+    def _skill_mark(self, server: Server) -> str:
+        """Another one when the SKILL.md files are others, which are in the list of resources."""
+        key = (server.retrieve_skill, server.skills)
+        mark = self._skill_marks.get(key)
+        if mark is None:
+            shown = [one for one in self._skills.entries if server.shows_skill(one.name)]
+            listed = [file.digest for one in shown for file in one.files if file.path == MANIFEST]
+            mark = self._skill_marks[key] = sha256([*listed]) if listed else ""
+        return mark

@@ -132,8 +132,9 @@ class Face:
     def __init__(self, app: FaceApp) -> None:
         self.app = app
         self.lists = ToolLists()
-        self.changes = Changes(app.catalog, app.servers)
+        self.changes = Changes(app.catalog, app.servers, app.skills)
         app.on_server_change(self.changes.look_soon)
+        app.skills.on_change(self.changes.skills_changed)
         self.sessions = Sessions(app.store)
         self.states = RequestStates(app.store)
         self.param_headers = ParamHeaders()
