@@ -33,10 +33,12 @@ def values(template: str, uri: str) -> dict[str, str] | None:
         ("n://x{/a,b}", "n://x/1/2", {"a": "1", "b": "2"}),
         ("n://x{;a}", "n://x;a=1", {"a": "1"}),
         ("n://x{#a}", "n://x#1/2", {"a": "1/2"}),
-        ("n://x{?q,r}", "n://x?q=1&r=2", {}),
+        ("n://x{?q,r}", "n://x?r=2&q=1&other=3", {"q": "1", "r": "2"}),
         ("n://x{?q,r}", "n://x", {}),
         ("n://x{?q}", "n://xq", None),
-        ("n://x{?q}#end", "n://x?q=1#end", {}),
+        ("n://x{?q}#end", "n://x?q=1#end", {"q": "1"}),
+        ("n://{a}{?q}", "n://1", {"a": "1"}),
+        ("n://{a}?fixed=1{&q}", "n://1?fixed=1&q=2", {"a": "1", "q": "2"}),
         ("n://x", "n://x", {}),
         ("n://{user-id:3}", "n://abc", {"user_id": "abc"}),
     ],
@@ -47,6 +49,7 @@ def test_a_uri_is_taken_apart_as_its_template_made_it(template: str, uri: str, f
 
 def test_a_template_that_repeats_a_name_or_is_endless_is_none() -> None:
     assert uri_template("n://{a}/{a}") is None
+    assert uri_template("n://{a}{?a}") is None
     assert uri_template("n://" + "a" * 2000) is None
     assert uri_template("n://" + "".join(f"{{v{index}}}/" for index in range(21))) is None
 

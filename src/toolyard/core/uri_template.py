@@ -34,7 +34,9 @@ class _Variable:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """What may follow a `?` or `&`, or may be left out."""
+    """What may follow a `?` or `&`, or may be left out: values by their names, in any order."""
+
+    names: tuple[str, ...]
 
 
 _Part: TypeAlias = _Literal | _Variable | _Query
@@ -60,6 +62,9 @@ class UriTemplate:
             ended = _ended(part, uri, at, onward)
             if isinstance(part, _Variable):
                 values[part.name] = uri[at:ended]
+            elif isinstance(part, _Query):
+                given = (pair.partition("=") for pair in uri[at + 1 : ended].split("&"))
+                values.update((name, value) for name, _, value in given if name in part.names)
             at = ended
         return values
 
@@ -86,7 +91,7 @@ def uri_template(template: str) -> UriTemplate | None:
         parts += [_Literal(template[at : found.start()]), *_expression(found.group(1), found.group(2))]
         at = found.end()
     parts.append(_Literal(template[at:]))
-    names = [part.name for part in parts if isinstance(part, _Variable)]
+    names = [name for part in parts for name in _names_of(part)]
     if len(set(names)) < len(names) or len(names) > _MOST_VARIABLES:
         return None
     return UriTemplate(tuple(part for part in parts if not isinstance(part, _Literal) or part.text))
@@ -95,7 +100,7 @@ def uri_template(template: str) -> UriTemplate | None:
 def _expression(operator: str, names: str) -> Sequence[_Part]:
     """Variables end at a slash, but not those of `+` and `#` and not `{path*}`; queries may be left out."""
     if operator in ("?", "&"):
-        return [_Query()]
+        return [_Query(tuple(name.rstrip("*").partition(":")[0] for name in names.split(",") if name))]
     parts: list[_Part] = [_Literal(operator)] if operator in ("/", ".", ";", "#") else []
     between = operator if operator in ("/", ".", ";") and operator else ","
     for index, given in enumerate(name for name in names.split(",") if name):
@@ -105,6 +110,12 @@ def _expression(operator: str, names: str) -> Sequence[_Part]:
         parts += [_Literal(f"{name}=")] if operator == ";" else []
         parts.append(_Variable(name, _NOWHERE if crosses else _ENDS))
     return parts
+
+
+def _names_of(part: _Part) -> Sequence[str]:
+    if isinstance(part, _Query):
+        return part.names
+    return (part.name,) if isinstance(part, _Variable) else ()
 
 
 def _before(part: _Part, uri: str, onward: bytearray) -> bytearray:
