@@ -27,20 +27,26 @@ def node() -> Path:
     return Path(executable.ROOT_DIR) / "bin" / "node"
 
 
-def npm_install(package: str, version: str) -> Path:
+def npm_install(package: str, version: str, *, lock: Path | None = None) -> Path:
     """Installs one package once, and returns its folder (`.../node_modules/<package>`).
 
+    `lock` is a folder with a `package.json` and a `package-lock.json` that pin it and all it needs, by their hashes.
     Several test processes may ask at the same time: a file lock lets one of them install.
     """
-    folder = _CACHE / f"{package.replace('/', '+')}@{version}"
+    folder = _CACHE / f"{package.replace('/', '+')}@{version}{'' if lock is None else '+locked'}"
     installed = folder / "node_modules" / package
     done = folder / ".installed"
     if done.exists():
         return installed
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
+    with (folder / ".lock").open("w") as taken:
+        fcntl.flock(taken, fcntl.LOCK_EX)
+        if not done.exists() and lock is not None:
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(lock / name, folder / name)
+            _npm(["ci", "--no-audit", "--no-fund", "--prefix", str(folder)])
+            done.touch()
+        elif not done.exists():
             _npm(["install", "--no-audit", "--no-fund", "--no-save", "--prefix", str(folder), f"{package}@{version}"])
             done.touch()
     return installed

@@ -74,7 +74,10 @@ class Report:
         return {
             "title": self.title,
             "ok": self.ok,
-            "scenarios": {one.name: {"passed": one.passed, "failed": one.failed} for one in self.scenarios},
+            "scenarios": {
+                one.name: {"passed": one.passed, "failed": one.failed, "skipped": one.skipped, "unscored": one.unscored}
+                for one in self.scenarios
+            },
         }
 
 
@@ -99,7 +102,7 @@ async def against_client(title: str, command: str, folder: Path, *, revision: st
 
 
 async def _run(title: str, arguments: Sequence[str], folder: Path) -> Report:
-    package = await asyncio.to_thread(npm_install, *PACKAGE)
+    package = await asyncio.to_thread(npm_install, *PACKAGE, lock=Path(__file__).parent)
     binary = node()
     process = await asyncio.create_subprocess_exec(
         binary,

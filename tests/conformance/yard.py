@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import toolyard
 from tests.conformance import fixtures, task_tools
+from tests.conformance.schemas import HEADED, KEYWORDS
 from tests.faces.mcp.yard import Scripted, echo
 from toolyard.app import App, Settings
 from toolyard.catalog import Server, ToolSettings
@@ -26,34 +27,6 @@ TASK_AFTER = 0.5
 SERVER = "conformance"
 ALWAYS_TASKS = ("failing_job", "protocol_error_job", "confirm_delete", "multi_input")
 """MCP has no word for it in a tool's definition, so an operator says it of the tools of another server."""
-KEYWORDS: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "$defs": {
-        "address": {
-            "$anchor": "addressDef",
-            "type": "object",
-            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
-        }
-    },
-    "properties": {
-        "name": {"type": "string"},
-        "address": {"$ref": "#/$defs/address"},
-        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-        "phone": {"type": "string"},
-        "email": {"type": "string"},
-    },
-    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
-    "then": {"required": ["phone"]},
-    "else": {"required": ["email"]},
-    "additionalProperties": False,
-}
-HEADED: dict[str, Any] = {
-    "type": "object",
-    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
-    "required": ["region"],
-}
 
 
 @asynccontextmanager
@@ -74,8 +47,8 @@ async def in_front_of(url: str, era: Literal["modern", "legacy"], folder: Path) 
     """The address of a yard whose only provider is the server at `url`, spoken to in this era."""
     async with App.running(Settings(data_dir=folder, demo=True, task_after_seconds=TASK_AFTER)) as app:
         await app.supervisor.add_and_start(McpHttpProvider("up", url, egress=app.egress, era=era))
-        for name in ALWAYS_TASKS:
-            await app.set_tool_settings(f"up:{name}", ToolSettings(task="always"))
+        for tool_id in {f"up:{name}" for name in ALWAYS_TASKS} & {entry.id for entry in app.catalog.snapshot.entries}:
+            await app.set_tool_settings(tool_id, ToolSettings(task="always"))
         async with _served(app, ("up:*",)) as front:
             yield front
 
