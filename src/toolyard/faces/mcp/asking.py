@@ -12,6 +12,7 @@ No answer of a client decides for an operator: a client could forge it, so to fo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ from toolyard.faces.mcp.sessions import Capability
 from toolyard.faces.mcp.waiting import Patience
 from toolyard.faces.mcp.wire import INVALID_PARAMS, META_KEY, META_SERVER_INFO, Era, RpcError, as_object, request
 
+SETTLE = 0.02
+"""Seconds in which further questions join the first: a legacy upstream sends each by itself, at once or not."""
 APPROVAL = "approval"
 """The key of what is asked about an approval."""
 _LEGACY_NAMES: Mapping[Capability, str] = {
@@ -106,6 +109,16 @@ class Talk:
             return await self._in_turns(await self._next(outcome.call_id), held=True)
         if not asked:
             return outcome
+        if outcome.waiting.kind == "question":
+            await asyncio.sleep(SETTLE)
+            outcome = await self.ctx.face.app.calls.follow(outcome.call_id, self.ctx.principal, hold=0.0)
+            if outcome.waiting is None:
+                return (
+                    outcome
+                    if outcome.state.is_final
+                    else await self._in_turns(await self._next(outcome.call_id), held=True)
+                )
+            asked = await self._asked(outcome.waiting)
         requests: dict[str, JsonValue] = {
             question.key: {"method": question.method, "params": question.params} for question in asked.values()
         }
