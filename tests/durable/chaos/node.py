@@ -106,6 +106,7 @@ def _settings(config: NodeConfig) -> Any:
         database=config.database,
         blobs=str(Path(config.folder) / "blobs"),
         port=config.port,
+        pick_up_seconds=PICK_UP_SECONDS,
     )
 
 
@@ -113,11 +114,9 @@ def _hurry(config: NodeConfig) -> None:
     """Seconds instead of minutes."""
     from toolyard.calls import orphans
     from toolyard.calls.client_calls import ClientCalls
-    from toolyard.calls.path import Calls
     from toolyard.durable import engine
 
     _default(ClientCalls, "silence_timeout", SILENCE)
-    _default(Calls, "pick_up_timeout", PICK_UP_SECONDS)
     orphans.LOOK_ANYWAY_EVERY = 3.0
     engine.TTL = engine.TTL_ALONE = config.lease
 
