@@ -57,6 +57,15 @@ def chatter(context: toolyard.Context) -> str:
     return "said"
 
 
+@toolyard.tool
+async def interview(context: toolyard.Context) -> str:
+    """Says something before and after it asks."""
+    context.log("before", level="warning")
+    answer = await context.elicit("Who are you?", NAME, key="who")
+    context.log("after", level="warning")
+    return str(answer)
+
+
 @toolyard.prompt
 def greet(name: str, tone: Literal["warm", "cool"] = "warm") -> str:
     """Greets somebody.

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.faces.mcp import library
-from tests.faces.mcp.yard import BOTH, Request, Wire
+from tests.faces.mcp.yard import BOTH, Request, Wire, legacy_headers
 from toolyard.app import App, Settings
 from toolyard.catalog import Server
+from toolyard.core.errors import ErrorCode
 from toolyard.core.record import CallFilter
 from toolyard.faces.mcp import build
 from toolyard.providers.python import PythonProvider
@@ -338,6 +340,56 @@ async def test_a_legacy_client_hears_everything_until_it_sets_a_level_which_ever
     await session.send("ping")
     assert said((await session.send("tools/call", {"name": "chatter"})).frames) == ["error"]
     assert (await session.send("logging/setLevel", {"level": "loud"})).json["error"]["code"] == -32602
+
+
+def words(frames: list[Any]) -> list[Any]:
+    return [frame["params"]["data"] for frame in frames if frame.get("method") == "notifications/message"]
+
+
+async def test_what_is_logged_after_a_question_reaches_a_legacy_client_too(shelf: Shelf) -> None:
+    session = await shelf.wire.initialize(path="/mcp/plain", capabilities={"elicitation": {}})
+    calling = session.open("tools/call", {"name": "interview"})
+    asks = (await calling.frames(2))[1]
+    answer = {"jsonrpc": "2.0", "id": asks["id"], "result": library.GREETED}
+    headers = legacy_headers(session.id)
+    assert (await shelf.wire.send("POST", "/mcp/plain", headers=headers, body=orjson.dumps(answer))).status == 202
+    frames = (await calling.done()).frames
+    assert words(frames) == ["before", "after"]
+    assert "Ada" in str(frames[-1]["result"])
+
+
+async def ask_modern(shelf: Shelf, **more: Any) -> Any:
+    level = {"io.modelcontextprotocol/logLevel": "info"}
+    return await shelf.wire.modern(
+        "tools/call",
+        {"name": "interview", **more},
+        path="/mcp/plain",
+        meta={**FORMS, **level},
+        headers={"Mcp-Name": "interview"},
+    )
+
+
+async def test_each_request_of_a_modern_client_hears_what_is_logged_while_it_is_held(shelf: Shelf) -> None:
+    first = (await ask_modern(shelf)).frames
+    state = first[-1]["result"]["requestState"]
+    last = (await ask_modern(shelf, requestState=state, inputResponses={"who": library.GREETED})).frames
+    assert (words(first), words(last)) == (["before"], ["after"])
+    assert "Ada" in str(last[-1]["result"])
+
+
+async def test_answers_may_come_ahead_and_wrong_ones_leave_nothing_open(shelf: Shelf) -> None:
+    ahead = (await ask_modern(shelf, inputResponses={"who": library.GREETED, "other": {"action": "accept"}})).frames
+    assert "Ada" in str(ahead[-1]["result"])
+    for wrong in (5, [], "x"):
+        assert (await ask_modern(shelf, inputResponses=wrong)).error == (400, -32602)
+    assert len((await shelf.app.calls.page(CallFilter(tool="lib:interview"))).items) == 1
+    refused = (await ask_modern(shelf, inputResponses={"who": {"action": "dance"}})).frames[-1]
+    assert refused["error"]["code"] == -32602
+    newest = (await shelf.app.calls.page(CallFilter(tool="lib:interview"))).items[0]
+    async with asyncio.timeout(10):
+        while not (await shelf.app.calls.get(newest.id)).state.is_final:
+            await asyncio.sleep(0)
+    assert (await shelf.app.calls.get(newest.id)).error_code is ErrorCode.CANCELLED
 
 
 async def test_pages_of_a_long_list_follow_each_other(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,14 @@ from toolyard.core.call import CallOutcome
 from toolyard.core.errors import BadInput, CallError, Forbidden, NotFound
 from toolyard.core.json import JsonObject, JsonValue
 from toolyard.core.principal import Principal
-from toolyard.core.question import ELICITATION, NO_CAPABILITIES, Capabilities, Question, capabilities_from_wire
+from toolyard.core.question import (
+    ELICITATION,
+    NO_CAPABILITIES,
+    Capabilities,
+    LogSink,
+    Question,
+    capabilities_from_wire,
+)
 from toolyard.faces.mcp.face import Context, FaceApp
 from toolyard.faces.mcp.request_state import Bound
 from toolyard.faces.mcp.sessions import Capability
@@ -58,6 +65,7 @@ class Talk:
     bound: Bound
     hold: float | None
     patience: Patience | None
+    log: LogSink | None = None
 
     async def go_on(self, outcome: CallOutcome) -> CallOutcome | JsonObject:
         """From an open call to its end, or to the `InputRequiredResult` that asks for more. It may stay open."""
@@ -71,13 +79,14 @@ class Talk:
         Raises:
             RpcError: the state is not this request's, or an answer is of the wrong shape (-32602).
         """
-        given = _by_key(answers)
+        given = by_key(answers)
         call_id = await self.ctx.face.states.open(state, self.bound)
         calls, principal = self.ctx.face.app.calls, self.ctx.principal
         self.ctx.running.cancel = lambda: calls.cancel(call_id, principal)
         try:
+            await self._stands(call_id)  # what it reports once it is answered is heard here
             await self.ctx.face.app.questions.answer(call_id, given, principal)
-            outcome = await calls.follow(call_id, principal, hold=0.0)
+            outcome = await self._stands(call_id)
             if outcome.waiting is not None and outcome.waiting.kind == "approval" and APPROVAL in given:
                 await decide(self.ctx.face.app, principal, outcome.waiting.id, given[APPROVAL])
             return await self._in_turns(await self._next(outcome.call_id), held=True)
@@ -90,14 +99,14 @@ class Talk:
         """The first request, with answers to questions that it has not heard yet. Keys that are not asked are ignored.
 
         Raises:
-            RpcError: an answer is of the wrong shape (-32602).
+            RpcError: an answer is of the wrong shape (-32602). The call has ended: nobody holds a state to go on with.
         """
-        given = _by_key(answers)
         if outcome.waiting is None or outcome.waiting.kind != "question" or self.ctx.era is Era.LEGACY:
             return await self.go_on(outcome)
         try:
-            await self.ctx.face.app.questions.answer(outcome.call_id, given, self.ctx.principal)
+            await self.ctx.face.app.questions.answer(outcome.call_id, by_key(answers), self.ctx.principal)
         except BadInput as error:
+            await self.ctx.face.app.calls.cancel(outcome.call_id, self.ctx.principal)
             raise RpcError(INVALID_PARAMS, f"params.inputResponses: {error.message}") from error
         return await self._in_turns(await self._next(outcome.call_id), held=True)
 
@@ -111,13 +120,9 @@ class Talk:
             return outcome
         if outcome.waiting.kind == "question":
             await asyncio.sleep(SETTLE)
-            outcome = await self.ctx.face.app.calls.follow(outcome.call_id, self.ctx.principal, hold=0.0)
-            if outcome.waiting is None:
-                return (
-                    outcome
-                    if outcome.state.is_final
-                    else await self._in_turns(await self._next(outcome.call_id), held=True)
-                )
+            outcome = await self._stands(outcome.call_id)
+            if outcome.waiting is None:  # answered by somebody else meanwhile, or over
+                return await self._in_turns(await self._next(outcome.call_id), held=True)
             asked = await self._asked(outcome.waiting)
         requests: dict[str, JsonValue] = {
             question.key: {"method": question.method, "params": question.params} for question in asked.values()
@@ -151,8 +156,15 @@ class Talk:
             hold=self.hold,
             known=known,
             progress=patience and patience.progress,
+            log=self.log,
             on_wait=patience and patience.waits,
         )
+
+    async def _stands(self, call_id: str) -> CallOutcome:
+        """How it stands now, without waiting."""
+        progress = self.patience and self.patience.progress
+        follow = self.ctx.face.app.calls.follow
+        return await follow(call_id, self.ctx.principal, hold=0.0, progress=progress, log=self.log)
 
     async def _asked(self, waiting: Waiting) -> dict[str, Question]:
         """What this very client can be asked now, by the id of its row."""
@@ -175,7 +187,11 @@ def _with_key(question: Question) -> JsonObject:
     return {**question.params, "_meta": {**meta, META_KEY: question.key}}
 
 
-def _by_key(answers: object) -> Mapping[str, Any]:
+def by_key(answers: object) -> Mapping[str, Any]:
+    """
+    Raises:
+        RpcError: `inputResponses` are no object (-32602).
+    """
     given = as_object(answers) if answers is not None else {}
     if given is None:
         raise RpcError(INVALID_PARAMS, "params.inputResponses must be an object: answers by key.")

@@ -6,10 +6,47 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from toolyard.core.call import CallOutcome, CallRequest
+from toolyard.core.call import CallOutcome, CallRequest, Origin
 from toolyard.core.json import JsonObject
 from toolyard.faces.mcp import tasks
-from toolyard.faces.mcp.asking import Talk
+from toolyard.faces.mcp.asking import Talk, by_key, may_ask
+from toolyard.faces.mcp.call_request import idempotency_key, progress_sink, trace
+from toolyard.faces.mcp.face import Context
+from toolyard.faces.mcp.logs import log_level, log_sink
+from toolyard.faces.mcp.request_state import Bound
+from toolyard.faces.mcp.sessions import owner_of
+from toolyard.faces.mcp.waiting import Patience, hold_of
+
+
+def prepared(
+    ctx: Context, method: str, named: str, given: JsonObject, *, tool: str, arguments: JsonObject
+) -> tuple[Talk, CallRequest]:
+    """The call that a request is. `named` and `given` are what its client said, and bind a state to this very request.
+
+    Raises:
+        RpcError: something in its `_meta` or headers cannot be (-32602).
+    """
+    report = progress_sink(ctx)
+    patience = None if report is None else Patience(report)
+    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_limit)
+    able, log = may_ask(ctx), log_sink(ctx)
+    bound = Bound(owner_of(ctx.principal), ctx.server.id, method, named, given)
+    request = CallRequest(
+        tool=tool,
+        arguments=arguments,
+        principal=ctx.principal,
+        origin=Origin.MCP,
+        server=ctx.server.id,
+        idempotency_key=idempotency_key(ctx),
+        progress=patience and patience.progress,
+        trace=trace(ctx),
+        hold=0.0 if able else hold,
+        may_ask=able,
+        on_wait=patience and patience.waits,
+        log=log,
+        log_level=log_level(ctx),
+    )
+    return Talk(ctx, bound, hold, patience, log), request
 
 
 async def carried_out(
@@ -26,7 +63,9 @@ async def carried_out(
     ctx.running.cancel = lambda: calls.cancel(request.call_id, ctx.principal)
     try:
         if params.get("requestState") is None:
-            return await _begun(talk, request, soft_limit, params.get("inputResponses"))
+            answers = params.get("inputResponses")
+            by_key(answers)  # nothing may have begun when they cannot be read
+            return await _begun(talk, request, soft_limit, answers)
         return await _taken_up(talk, params, soft_limit)
     finally:
         if talk.patience is not None:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolyard.core.call import CallFailure, CallOutcome, CallRequest, Origin
+from toolyard.core.call import CallFailure, CallOutcome
 from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonObject
 from toolyard.core.names import tool_id
 from toolyard.core.offer import READ_RESOURCE, OfferMethod
-from toolyard.faces.mcp.asking import Talk, may_ask
-from toolyard.faces.mcp.call_request import idempotency_key, progress_sink, trace
-from toolyard.faces.mcp.carrying import carried_out
+from toolyard.faces.mcp.carrying import carried_out, prepared
 from toolyard.faces.mcp.face import Context
-from toolyard.faces.mcp.logs import log_level, log_sink
-from toolyard.faces.mcp.request_state import Bound
-from toolyard.faces.mcp.sessions import owner_of
 from toolyard.faces.mcp.tool_result import as_rpc_error
-from toolyard.faces.mcp.waiting import Patience, hold_of
 from toolyard.faces.mcp.wire import INTERNAL_ERROR, INVALID_PARAMS, META_CALL_ID, Era, RpcError
 
 RESOURCE_NOT_FOUND = -32002
@@ -36,26 +30,7 @@ async def offer_called(
     Raises:
         RpcError: it failed. There are no results with `isError` here.
     """
-    report = progress_sink(ctx)
-    patience = None if report is None else Patience(report)
-    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_limit)
-    able = may_ask(ctx)
-    talk = Talk(ctx, Bound(owner_of(ctx.principal), ctx.server.id, method, named, arguments), hold, patience)
-    request = CallRequest(
-        tool=tool_id(namespace, method),
-        arguments=arguments,
-        principal=ctx.principal,
-        origin=Origin.MCP,
-        server=ctx.server.id,
-        idempotency_key=idempotency_key(ctx),
-        progress=patience and patience.progress,
-        trace=trace(ctx),
-        hold=0.0 if able else hold,
-        may_ask=able,
-        on_wait=patience and patience.waits,
-        log=log_sink(ctx),
-        log_level=log_level(ctx),
-    )
+    talk, request = prepared(ctx, method, named, arguments, tool=tool_id(namespace, method), arguments=arguments)
     try:
         outcome = await carried_out(talk, request, params)
     except ToolyardError as error:

@@ -11,17 +11,13 @@ from toolyard.core.errors import ErrorCode, ToolyardError
 from toolyard.core.json import JsonObject, JsonValue, dumps
 from toolyard.faces.mcp import agent_tools, headers, tasks
 from toolyard.faces.mcp.agent_tools import INPUT_PAYLOAD, Aim
-from toolyard.faces.mcp.asking import Talk, may_ask
-from toolyard.faces.mcp.call_request import idempotency_key, progress_sink, trace
-from toolyard.faces.mcp.carrying import carried_out
+from toolyard.faces.mcp.call_request import trace
+from toolyard.faces.mcp.carrying import carried_out, prepared
 from toolyard.faces.mcp.face import Context
-from toolyard.faces.mcp.logs import log_level, log_sink
 from toolyard.faces.mcp.own_tools import Run, own_tools
-from toolyard.faces.mcp.request_state import Bound
-from toolyard.faces.mcp.sessions import owner_of
 from toolyard.faces.mcp.shown_uris import shown_outcome
 from toolyard.faces.mcp.tool_result import as_rpc_error, is_rpc_error, result_of
-from toolyard.faces.mcp.waiting import Patience, hold_of, pending_result
+from toolyard.faces.mcp.waiting import pending_result
 from toolyard.faces.mcp.wire import INVALID_PARAMS, META_SERVER_INFO, Era, RpcError, as_object
 
 
@@ -38,26 +34,7 @@ async def call_tool(ctx: Context, params: Mapping[str, Any]) -> bytes:
     if ctx.era is Era.MODERN and ctx.headers:
         _check_param_headers(ctx, entry, arguments)
     soft_limit = tasks.soft_limit(ctx, entry)
-    report = progress_sink(ctx)
-    patience = None if report is None else Patience(report)
-    hold = hold_of(ctx.meta, ctx.face.app.settings.hold_limit)
-    able = may_ask(ctx)
-    talk = Talk(ctx, Bound(owner_of(ctx.principal), ctx.server.id, "tools/call", name, given), hold, patience)
-    request = CallRequest(
-        tool=entry.id,
-        arguments=arguments,
-        principal=ctx.principal,
-        origin=Origin.MCP,
-        server=ctx.server.id,
-        idempotency_key=idempotency_key(ctx),
-        progress=patience and patience.progress,
-        trace=trace(ctx),
-        hold=0.0 if able else hold,
-        may_ask=able,
-        on_wait=patience and patience.waits,
-        log=log_sink(ctx),
-        log_level=log_level(ctx),
-    )
+    talk, request = prepared(ctx, "tools/call", name, given, tool=entry.id, arguments=arguments)
     try:
         outcome = await carried_out(talk, request, params, soft_limit)
     except ToolyardError as error:
