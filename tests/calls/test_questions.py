@@ -111,7 +111,8 @@ async def test_a_call_whose_node_died_while_its_tool_asked_is_interrupted(
         async with node(shared, tmp_path, held, crash=True) as first:
             outcome = await first.call("crm:write", {"text": "a"}, may_ask=FORMS)
             first.calls._background.clear()  # pyright: ignore[reportPrivateUsage]  # as kill -9: nobody is told
-        ended = await other.ended(outcome.call_id)
+        # A node that lives between two looks is only found by the look at every open call, each ten seconds.
+        ended = await other.ended(outcome.call_id, seconds=20)
         assert ended.failure is not None
         assert ended.failure.code is ErrorCode.INTERRUPTED
 
