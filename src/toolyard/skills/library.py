@@ -168,13 +168,14 @@ class Library:
         write = partial(
             rows.save, name=skill.name, index=index.decode(), content=_encoded(skill), author=author, new=new is True
         )
-        if not await self._store.tx(write):
+        row = await self._store.tx(write)
+        if row is None:
             raise Conflict(
                 f"There is a skill {skill.name!r} already.", suggestion="Change that one, or choose another name."
             )
         await self.load()
         self._changed()
-        return self.entry(skill.name)
+        return _entry(row)  # its own version: another one may have been kept meanwhile
 
     async def remove(self, name: str) -> None:
         """With all its versions.

@@ -54,15 +54,15 @@ def versions(c: Connection, name: str) -> list[Version]:
     return [Version(cast("int", row[0]), str(row[1]), cast("float", row[2])) for row in found]
 
 
-def save(c: Connection, *, name: str, index: str, content: str, author: str, new: bool) -> bool:
-    """The next version; False when it should be the first and is not."""
+def save(c: Connection, *, name: str, index: str, content: str, author: str, new: bool) -> SkillRow | None:
+    """The next version; None when it should be the first and is not."""
     now = c.now()
     inserted = c.execute(
         "INSERT INTO skills (name, version, updated) VALUES (?, 1, ?) ON CONFLICT DO NOTHING", name, now
     ).rowcount
     if not inserted:
         if new:
-            return False
+            return None
         c.execute("UPDATE skills SET version = version + 1, updated = ? WHERE name = ?", now, name)
     row = c.execute("SELECT version FROM skills WHERE name = ?", name).fetchone()
     version = cast("int", row[0]) if row is not None else 1
@@ -76,7 +76,7 @@ def save(c: Connection, *, name: str, index: str, content: str, author: str, new
         now,
     )
     c.execute("DELETE FROM skill_versions WHERE name = ? AND version <= ?", name, version - MOST_VERSIONS)
-    return True
+    return SkillRow(name, version, index, now)
 
 
 def delete(c: Connection, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import httpx2
@@ -76,6 +77,13 @@ async def test_names_are_unique_and_an_address_names_its_own_skill(local: httpx2
         assert (await local.get(path)).status_code == 404
     assert (await local.get("/v1/skills/make-tea/files/../../x")).status_code == 404
     assert (await local.get(f"/v1/skills/make-tea?version={10**20}")).status_code == 422
+
+
+async def test_each_of_several_changes_at_once_is_told_its_own_version(local: httpx2.AsyncClient) -> None:
+    made = await asyncio.gather(*(local.post("/v1/skills", content=TEA, headers=MARKDOWN) for _ in range(4)))
+    assert sorted(one.status_code for one in made) == [201, 409, 409, 409]
+    put = await asyncio.gather(*(local.put("/v1/skills/make-tea", content=TEA, headers=MARKDOWN) for _ in range(4)))
+    assert sorted(one.json()["version"] for one in put) == [2, 3, 4, 5]
 
 
 async def test_only_who_may_manage_changes_skills(local: httpx2.AsyncClient, clients: Clients) -> None:
